@@ -1,0 +1,207 @@
+//! A job as a client uses it: typed, checked once, before anything is measured.
+
+use std::net::SocketAddr;
+
+use yieldpoint_protocol::Job;
+use yieldpoint_terms::{Kind, Knob, Knobs, MissingKnob, Nanos};
+
+const DAY: Nanos = Nanos::from_secs(86_400);
+
+/// The common knobs of every load client, in the order in which help shows them.
+pub const KNOBS: &[Knob] = &[
+    Knob::optional(
+        "url",
+        Kind::Text,
+        "URL of the request; set by the runner from the target unless target.kind is \"url\"",
+    ),
+    Knob::bool(
+        "keep_alive",
+        true,
+        "reuse a connection within an iteration; false: `Connection: close` on every request",
+    ),
+    Knob::bool(
+        "same_user",
+        true,
+        "connection, pool and cookies survive the end of an iteration; false: all dropped, the client closing first",
+    ),
+    Knob::int("threads", 1, 1, 1024, "loop threads of the client"),
+    Knob::int(
+        "users_per_thread",
+        1,
+        1,
+        10_000,
+        "virtual users (closed loops) on each thread",
+    ),
+    Knob::int(
+        "requests_per_iteration",
+        1,
+        1,
+        1_000_000_000,
+        "requests of one iteration of a virtual user",
+    ),
+    Knob::duration(
+        "warmup",
+        Nanos(0),
+        Nanos(0),
+        DAY,
+        "load before the window that is not measured; 0 by default, since it would hide the port burst",
+    ),
+    Knob::duration(
+        "duration",
+        Nanos::from_secs(10),
+        Nanos::from_millis(1),
+        DAY,
+        "length of the window",
+    ),
+    Knob::optional(
+        "iterations",
+        Kind::Int {
+            min: 1,
+            max: 1_000_000_000_000,
+        },
+        "iterations of each user; ends the window earlier than `duration` does",
+    ),
+    Knob::duration(
+        "connect_timeout",
+        Nanos::from_secs(2),
+        Nanos::from_millis(1),
+        DAY,
+        "greatest time to open a connection",
+    ),
+    Knob::duration(
+        "request_timeout",
+        Nanos::from_secs(5),
+        Nanos::from_millis(1),
+        DAY,
+        "greatest time from the start of a request to its last byte",
+    ),
+    Knob::optional(
+        "expect.status",
+        Kind::Any,
+        "status of a good response; 200 by default",
+    ),
+    Knob::optional(
+        "expect.body_bytes",
+        Kind::Int {
+            min: 0,
+            max: i64::MAX,
+        },
+        "body length of a good response; the target's body_bytes by default, unchecked where that is unknown",
+    ),
+];
+
+/// Names of [`KNOBS`]: what `honours` of a client that obeys everything holds.
+#[must_use]
+pub fn common() -> Vec<String> {
+    KNOBS.iter().map(|k| k.name.to_string()).collect()
+}
+
+/// A job as a client uses it. All times in ns.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// the whole URL
+    pub url: String,
+    /// where to connect (the URL's host is an address: nothing is resolved inside the window)
+    pub address: SocketAddr,
+    /// "address:port" for the Host header
+    pub host: String,
+    /// path and query, starts with "/"
+    pub path: String,
+    /// see [`KNOBS`]
+    pub keep_alive: bool,
+    /// see [`KNOBS`]
+    pub same_user: bool,
+    /// see [`KNOBS`]
+    pub threads: usize,
+    /// see [`KNOBS`]
+    pub users_per_thread: usize,
+    /// see [`KNOBS`]
+    pub requests_per_iteration: u64,
+    /// see [`KNOBS`]
+    pub warmup: Nanos,
+    /// see [`KNOBS`]
+    pub duration: Nanos,
+    /// iterations of each user; `None`: until the window ends
+    pub iterations: Option<u64>,
+    /// see [`KNOBS`]
+    pub connect_timeout: Nanos,
+    /// see [`KNOBS`]
+    pub request_timeout: Nanos,
+    /// status of a good response
+    pub expect_status: u16,
+    /// body length of a good response, if it is checked
+    pub expect_body_bytes: Option<u64>,
+    /// the client's own options, by their short names
+    pub options: Knobs,
+}
+
+/// Why a job cannot be done.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// another version of the protocol
+    #[error("protocol version: expected {expected}, got {0}; build runner and client from the same revision", expected = yieldpoint_protocol::VERSION)]
+    Version(u32),
+    /// a knob is missing or has another type
+    #[error(transparent)]
+    Knob(#[from] MissingKnob),
+    /// an URL we do not make load on
+    #[error("url \"{0}\": expected http://ADDRESS:PORT/PATH with a numeric IPv4 address")]
+    Url(String),
+    /// not a status code
+    #[error("expect.status: expected a status code from 100 to 599, got \"{0}\"")]
+    Status(String),
+}
+
+impl Setup {
+    /// Reads a job. Every knob of [`KNOBS`] with a default must be there; the runner fills them in.
+    pub fn from_job(job: &Job) -> Result<Self, SetupError> {
+        if job.protocol != yieldpoint_protocol::VERSION {
+            return Err(SetupError::Version(job.protocol));
+        }
+        let k = &job.knobs;
+        let url = k.text("url")?.to_owned();
+        let bad_url = || SetupError::Url(url.clone());
+        let rest = url.strip_prefix("http://").ok_or_else(bad_url)?;
+        let (host, path) = rest.find('/').map_or((rest, "/"), |at| rest.split_at(at));
+        let with_port = if host.contains(':') {
+            host.to_owned()
+        } else {
+            format!("{host}:80")
+        };
+        let address: SocketAddr = with_port.parse().map_err(|_| bad_url())?;
+        let status = match k.get("expect.status") {
+            None => 200,
+            Some(v) => match v.to_string().parse::<u16>() {
+                Ok(s @ 100..=599) => s,
+                _ => return Err(SetupError::Status(v.to_string())),
+            },
+        };
+        let optional = |name| k.get(name).map(|_| k.uint(name)).transpose();
+        Ok(Self {
+            address,
+            host: host.to_owned(),
+            path: path.to_owned(),
+            keep_alive: k.bool("keep_alive")?,
+            same_user: k.bool("same_user")?,
+            // Ranges were checked by the catalog; usize has 64 bits wherever this runs.
+            threads: k.uint("threads")? as usize,
+            users_per_thread: k.uint("users_per_thread")? as usize,
+            requests_per_iteration: k.uint("requests_per_iteration")?,
+            warmup: k.duration("warmup")?,
+            duration: k.duration("duration")?,
+            iterations: optional("iterations")?,
+            connect_timeout: k.duration("connect_timeout")?,
+            request_timeout: k.duration("request_timeout")?,
+            expect_status: status,
+            expect_body_bytes: optional("expect.body_bytes")?,
+            options: k.below("options."),
+            url,
+        })
+    }
+
+    /// Virtual users of this process.
+    #[must_use]
+    pub fn users(&self) -> usize {
+        self.threads * self.users_per_thread
+    }
+}
