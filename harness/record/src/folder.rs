@@ -1,0 +1,177 @@
+//! A run's folder and the names of its files.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use crate::{FORMAT, Manifest};
+
+/// Names inside a run's folder: a contract with every reader.
+pub mod file {
+    /// facts of the run
+    pub const MANIFEST: &str = "manifest.json";
+    /// the matrix that ran
+    pub const MATRIX: &str = "matrix.toml";
+    /// one line a trial
+    pub const JOURNAL: &str = "journal.jsonl";
+    /// Parquet and CSV tables, derived from the journal
+    pub const TABLES: &str = "tables";
+    /// output of every process, capped
+    pub const LOGS: &str = "logs";
+}
+
+/// What can go wrong with results.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// the disk said no
+    #[error("\"{path}\": {why}")]
+    Io {
+        /// file or folder
+        path: PathBuf,
+        /// the kernel's reason
+        why: io::Error,
+    },
+    /// there is something else in the file
+    #[error("\"{path}\"{}: {why}; expected a file written by yieldpoint, format {FORMAT}", at(.line))]
+    Content {
+        /// file
+        path: PathBuf,
+        /// line from 1, if it has lines
+        line: Option<usize>,
+        /// the parser's reason
+        why: String,
+    },
+    /// not a run
+    #[error("\"{0}\" is not a run: it has no {MANIFEST}; a run is a folder such as results/2026-12-01.1-quickstart", MANIFEST = file::MANIFEST)]
+    NotARun(PathBuf),
+    /// nothing is overwritten
+    #[error("\"{0}\" exists already and nothing recorded is overwritten; choose another --out")]
+    Exists(PathBuf),
+}
+
+fn at(line: &Option<usize>) -> String {
+    line.map_or_else(String::new, |l| format!(" line {l}"))
+}
+
+pub(crate) fn io_at(path: &Path) -> impl FnOnce(io::Error) -> RecordError + '_ {
+    move |why| RecordError::Io {
+        path: path.to_owned(),
+        why,
+    }
+}
+
+/// The folder of one run.
+#[derive(Clone, Debug)]
+pub struct RunFolder {
+    path: PathBuf,
+}
+
+impl RunFolder {
+    /// Makes `<results>/<date>.<n>-<matrix>/` with the first n that is free; the creation of the
+    /// folder decides, so two runners never share one.
+    pub fn create(results: &Path, date: &str, matrix: &str) -> Result<Self, RecordError> {
+        fs::create_dir_all(results).map_err(io_at(results))?;
+        for n in 1.. {
+            let path = results.join(format!("{date}.{n}-{matrix}"));
+            match fs::create_dir(&path) {
+                Ok(()) => return Self { path }.with_folders(),
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(io_at(&path)(e)),
+            }
+        }
+        unreachable!("the loop over all numbers ends by returning")
+    }
+
+    /// Makes exactly this folder; it must not exist, or be empty.
+    pub fn create_at(path: &Path) -> Result<Self, RecordError> {
+        fs::create_dir_all(path).map_err(io_at(path))?;
+        if fs::read_dir(path).map_err(io_at(path))?.next().is_some() {
+            return Err(RecordError::Exists(path.to_owned()));
+        }
+        Self {
+            path: path.to_owned(),
+        }
+        .with_folders()
+    }
+
+    fn with_folders(self) -> Result<Self, RecordError> {
+        let logs = self.logs();
+        fs::create_dir(&logs).map_err(io_at(&logs))?;
+        Ok(self)
+    }
+
+    /// Opens a run that exists.
+    pub fn open(path: &Path) -> Result<Self, RecordError> {
+        if path.join(file::MANIFEST).is_file() {
+            Ok(Self {
+                path: path.to_owned(),
+            })
+        } else {
+            Err(RecordError::NotARun(path.to_owned()))
+        }
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let absolute = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
+        absolute
+            .file_name()
+            .map_or_else(String::new, |n| n.to_string_lossy().into_owned())
+    }
+    /// The journal.
+    #[must_use]
+    pub fn journal(&self) -> PathBuf {
+        self.path.join(file::JOURNAL)
+    }
+    /// The folder of tables.
+    #[must_use]
+    pub fn tables(&self) -> PathBuf {
+        self.path.join(file::TABLES)
+    }
+    /// The folder of logs.
+    #[must_use]
+    pub fn logs(&self) -> PathBuf {
+        self.path.join(file::LOGS)
+    }
+
+    /// Writes manifest and matrix, once.
+    pub fn begin(&self, manifest: &Manifest, matrix: &str) -> Result<(), RecordError> {
+        let json = serde_json::to_vec_pretty(manifest).map_err(|e| RecordError::Io {
+            path: self.path.join(file::MANIFEST),
+            why: e.into(),
+        })?;
+        self.write_new(file::MATRIX, matrix.as_bytes())?;
+        self.write_new(file::MANIFEST, &json)
+    }
+
+    fn write_new(&self, name: &str, bytes: &[u8]) -> Result<(), RecordError> {
+        let path = self.path.join(name);
+        let mut f = fs::File::create_new(&path).map_err(io_at(&path))?;
+        f.write_all(bytes)
+            .and_then(|()| f.sync_all())
+            .map_err(io_at(&path))
+    }
+
+    /// Reads the manifest.
+    pub fn manifest(&self) -> Result<Manifest, RecordError> {
+        let path = self.path.join(file::MANIFEST);
+        let bytes = fs::read(&path).map_err(io_at(&path))?;
+        let content = |why: String| RecordError::Content {
+            path: path.clone(),
+            line: None,
+            why,
+        };
+        let manifest: Manifest =
+            serde_json::from_slice(&bytes).map_err(|e| content(e.to_string()))?;
+        if manifest.format != FORMAT {
+            return Err(content(format!("format {}", manifest.format)));
+        }
+        Ok(manifest)
+    }
+}

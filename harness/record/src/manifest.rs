@@ -1,0 +1,136 @@
+//! What is true of a whole run.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use yieldpoint_terms::{Knob, Value};
+
+/// `manifest.json`: written once, before the first trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// [`crate::FORMAT`]
+    pub format: u32,
+    /// version of yieldpoint
+    pub yieldpoint: String,
+    /// name of the run's folder ("2026-12-01.1-keepalive")
+    pub run: String,
+    /// name of the matrix
+    pub matrix: String,
+    /// the question the matrix asks
+    pub question: String,
+    /// where it comes from
+    pub source: Option<String>,
+    /// what to think of it, by its author
+    pub analysis: Option<String>,
+    /// UTC, RFC 3339
+    pub started: String,
+    /// the exact command line
+    pub command: Vec<String>,
+    /// seed of the order of trials
+    pub seed: u64,
+    /// rounds planned
+    pub rounds: u32,
+    /// trials planned
+    pub trials: u32,
+    /// every axis of the file, in its order, even if narrowed to one value
+    pub axes: Vec<AxisFact>,
+    /// knobs set on the command line; a column each
+    pub set: Vec<String>,
+    /// every knob of the run with unit, default and meaning
+    pub knobs: Vec<Knob>,
+    /// every sampled metric
+    pub metrics: Vec<MetricFact>,
+    /// the machine
+    pub machine: Machine,
+    /// clients and targets
+    pub programs: Vec<ProgramFact>,
+    /// the lab
+    pub lab: LabFact,
+    /// remarks of the plan ("4 cells excluded")
+    pub notes: Vec<String>,
+}
+
+/// One axis.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AxisFact {
+    /// name of the knob or bundle
+    pub name: String,
+    /// its values, in the order of the file
+    pub values: Vec<Value>,
+}
+
+/// One metric as it was recorded.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MetricFact {
+    /// column name
+    pub name: String,
+    /// unit label
+    pub unit: String,
+    /// true: a running total
+    pub counter: bool,
+    /// where it was read
+    pub source: String,
+    /// meaning
+    pub doc: String,
+}
+
+/// Facts that make two machines comparable, or not.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Machine {
+    /// kernel release
+    pub kernel: String,
+    /// distribution
+    pub os: String,
+    /// "x86_64"
+    pub architecture: String,
+    /// model name
+    pub cpu: String,
+    /// CPUs online
+    pub cpus: u32,
+    /// KiB
+    pub memory_kib: u64,
+    /// frequency governor, where there is one
+    pub governor: Option<String>,
+    /// hypervisor or container, where it shows
+    pub virtualization: Option<String>,
+    /// clock source of the kernel
+    pub clock_source: Option<String>,
+}
+
+/// One program that takes part.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProgramFact {
+    /// "client", "target", "lab"
+    pub role: String,
+    /// name as in the matrix
+    pub name: String,
+    /// its version
+    pub version: String,
+    /// the HTTP library underneath
+    pub library: String,
+    /// how it is started
+    pub command: Vec<String>,
+    /// SHA-256 of the program file
+    pub sha256: Option<String>,
+}
+
+/// The surroundings of the trials.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LabFact {
+    /// "private" or "host" (of cells that ask for "auto")
+    pub mode: String,
+    /// why not private, if it is not
+    pub why: Option<String>,
+    /// CPU list of the client
+    pub client_cpus: String,
+    /// CPU list of the target
+    pub target_cpus: String,
+    /// effective sysctls of a first trial
+    pub sysctls: BTreeMap<String, String>,
+}
