@@ -205,3 +205,85 @@ impl Setup {
         self.threads * self.users_per_thread
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use yieldpoint_protocol::{Hello, Role, VERSION};
+    use yieldpoint_terms::Value;
+
+    use super::*;
+
+    /// A job with all defaults.
+    pub fn job() -> Job {
+        let mut job = Job {
+            protocol: VERSION,
+            ..Job::default()
+        };
+        for knob in KNOBS {
+            if let Some(default) = knob.default_value() {
+                job.knobs.set(knob.name.as_ref(), default);
+            }
+        }
+        let url = Value::Text("http://127.0.0.1:8080/x".into());
+        job.knobs.set("url", url);
+        job
+    }
+
+    /// What [`job`] says.
+    pub fn setup() -> Setup {
+        Setup::from_job(&job()).unwrap()
+    }
+
+    /// A client that obeys everything.
+    pub fn hello() -> Hello {
+        Hello {
+            protocol: VERSION,
+            role: Role::Client,
+            name: "fake".into(),
+            version: String::new(),
+            library: String::new(),
+            about: String::new(),
+            honours: common(),
+            limits: Default::default(),
+            knobs: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn an_url_is_an_address_and_a_path() {
+        // each row: url, address, host, path; None where it is refused
+        let table = [
+            (
+                "http://127.0.0.1:8080/a?b=c",
+                Some(("127.0.0.1:8080", "127.0.0.1:8080", "/a?b=c")),
+            ),
+            ("http://127.0.0.1", Some(("127.0.0.1:80", "127.0.0.1", "/"))), // port and path are implied
+            ("https://127.0.0.1/", None),
+            ("http://localhost:8080/", None), // a name would be resolved inside the window
+            ("127.0.0.1:8080", None),
+        ];
+        for (url, want) in table {
+            let mut job = job();
+            job.knobs.set("url", Value::Text(url.into()));
+            let got = Setup::from_job(&job).ok();
+            let got = got.map(|s| (s.address.to_string(), s.host, s.path));
+            let want = want.map(|(a, h, p)| (a.to_owned(), h.to_owned(), p.to_owned()));
+            assert_eq!(got, want, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_status_may_be_a_number_or_a_text() {
+        for (value, want) in [
+            (Value::Int(404), Some(404)),
+            (Value::Text("204".into()), Some(204)),
+            (Value::Int(42), None),
+            (Value::Text("ok".into()), None),
+        ] {
+            let mut job = job();
+            job.knobs.set("expect.status", value.clone());
+            let got = Setup::from_job(&job).map(|s| s.expect_status).ok();
+            assert_eq!(got, want, "{value}");
+        }
+    }
+}
