@@ -1,2 +1,15 @@
-//! (see README.md)
-fn main() {}
+//! The load client `yieldpoint-client-isahc`: isahc 2 on its own curl, one client per virtual user.
+
+mod session;
+mod witness;
+
+// What is claimed of both blocking libraries is written once.
+#[cfg(test)]
+#[path = "../../ureq/src/conformance/mod.rs"]
+mod conformance;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    yieldpoint_clients_core::main_blocking(&session::Isahc)
+}

@@ -1,2 +1,13 @@
-//! (see README.md)
-fn main() {}
+//! The load client `yieldpoint-client-ureq`: ureq 3, blocking, one agent per virtual user.
+
+mod connector;
+mod session;
+
+#[cfg(test)]
+mod conformance;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    yieldpoint_clients_core::main_blocking(&session::Ureq)
+}

@@ -1,0 +1,151 @@
+//! What happens at the limits of the machine: each test in a process of its own.
+
+use std::net::TcpListener;
+use std::process::Command;
+
+use yieldpoint_clients_core::{BlockingClient, Session};
+use yieldpoint_protocol::ErrorKind;
+
+use super::server::{Answer, Seen, server, server_on, wait_for};
+use super::{Told, setup};
+
+/// Threads and descriptors of this process.
+fn threads_and_descriptors() -> (usize, usize) {
+    let entries = |path| std::fs::read_dir(path).unwrap().count();
+    (entries("/proc/self/task"), entries("/proc/self/fd"))
+}
+
+/// Neither threads nor descriptors grow with iterations, and none is spawned for a request.
+/// Runs alone in a process of its own, so that nothing else counts.
+pub fn iterations_leave_nothing(test: &str, client: &impl BlockingClient, threads: usize) {
+    in_child(test, &[], || {
+        let (address, seen) = server(Answer::Hello);
+        // The server's listening thread; those of its connections end with them.
+        let before = threads_and_descriptors();
+        let mut session = client.session(&setup(address, true)).unwrap();
+        let mut told = Told::default();
+        session.request(&mut told).unwrap();
+        seen.settle_at(1);
+        let first = threads_and_descriptors();
+        assert_eq!(
+            first.0,
+            before.0 + 1 + threads,
+            "threads of one user, and the server's one"
+        );
+        for _ in 0..500 {
+            session.reset();
+            session.request(&mut told).unwrap();
+        }
+        seen.settle_at(1);
+        wait_for(
+            || threads_and_descriptors() == first,
+            "threads or descriptors have grown",
+        );
+        assert_eq!((told.connected, Seen::get(&seen.accepts)), (501, 501));
+        drop(session);
+        seen.settle();
+        wait_for(
+            || threads_and_descriptors() == before,
+            "a session leaves something behind",
+        );
+    });
+}
+
+/// With `PORTS` local ports and TIME_WAIT in each, the next connection is refused by our own kernel:
+/// exactly that many are opened, and the failure says why.
+pub fn ports_run_out(test: &str, client: &impl BlockingClient) {
+    const PORTS: u64 = 20;
+    let script = "ip link set lo up && echo '32768 32787' > /proc/sys/net/ipv4/ip_local_port_range \
+                  && echo 0 > /proc/sys/net/ipv4/tcp_tw_reuse && exec \"$@\"";
+    let namespace = ["unshare", "-Urn", "sh", "-c", script, "sh"];
+    let probe = Command::new(namespace[0])
+        .args(&namespace[1..])
+        .arg("true")
+        .output();
+    if !probe.as_ref().is_ok_and(|o| o.status.success()) {
+        eprintln!(
+            "not tested: running out of ports needs a private network namespace, and it is refused: {probe:?}"
+        );
+        return;
+    }
+    in_child(test, &namespace, || {
+        // Beyond the range, or the listener would take a port of it.
+        let listener = TcpListener::bind("127.0.0.1:8000").unwrap();
+        let (address, seen) = server_on(listener, Answer::Hello);
+        let mut session = client.session(&setup(address, true)).unwrap();
+        let mut told = Told::default();
+        for _ in 0..PORTS {
+            session.request(&mut told).unwrap();
+            session.reset();
+        }
+        for _ in 0..5 {
+            let failure = session.request(&mut told).unwrap_err();
+            assert_eq!(failure.kind, ErrorKind::AddressNotAvailable, "{failure:?}");
+            session.reset();
+        }
+        assert_eq!((told.connected, told.failed), (PORTS, 5));
+        assert_eq!(Seen::get(&seen.accepts), PORTS);
+        // The same session still tells another reason apart.
+        let mut refused = client
+            .session(&setup("127.0.0.2:81".parse().unwrap(), true))
+            .unwrap();
+        let failure = refused.request(&mut told).unwrap_err();
+        assert_eq!(failure.kind, ErrorKind::ConnectRefused, "{failure:?}");
+    });
+}
+
+/// With no descriptor left for a socket the kind says so.
+pub fn descriptors_run_out(test: &str, client: &impl BlockingClient) {
+    in_child(test, &[], || {
+        let (address, _) = server(Answer::Hello);
+        let mut session = client.session(&setup(address, true)).unwrap();
+        let mut held = Vec::new();
+        while let Ok(file) = std::fs::File::open("/dev/null") {
+            held.push(file);
+            assert!(held.len() < 2_000_000, "no limit of descriptors");
+        }
+        let mut told = Told::default();
+        let failure = session.request(&mut told).unwrap_err();
+        assert_eq!(failure.kind, ErrorKind::FdLimit, "{failure:?}");
+        session.reset();
+        let failure = session.request(&mut told).unwrap_err();
+        assert_eq!(
+            failure.kind,
+            ErrorKind::FdLimit,
+            "after a reset: {failure:?}"
+        );
+        assert_eq!((told.connected, told.failed), (0, 2));
+        drop(held);
+        session.request(&mut told).unwrap();
+        assert_eq!(told.connected, 1, "it recovers");
+    });
+}
+
+/// Runs `body` in a process of its own: the test of that name, started again (behind `prefix`).
+fn in_child(test: &str, prefix: &[&str], body: impl FnOnce()) {
+    const MARK: &str = "YIELDPOINT_TEST_CHILD";
+    if std::env::var_os(MARK).is_some() {
+        return body();
+    }
+    let program = std::env::current_exe().unwrap();
+    let mut words = prefix.iter().map(std::ffi::OsStr::new).chain([
+        program.as_os_str(),
+        std::ffi::OsStr::new("--exact"),
+        std::ffi::OsStr::new(test),
+        std::ffi::OsStr::new("--nocapture"),
+    ]);
+    let output = Command::new(words.next().unwrap())
+        .args(words)
+        .env(MARK, "1")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert!(
+        output.status.success(),
+        "{test} in its own process:\n{text}"
+    );
+    assert!(
+        text.contains("1 passed"),
+        "no test is named \"{test}\":\n{text}"
+    );
+}
