@@ -1,1 +1,23 @@
-//! (see README.md)
+//! Readers of /proc and netlink, and the thread that takes a row of samples every period.
+//!
+//! Parsers are pure functions of bytes; readers hold their files open and allocate nothing per row.
+
+mod diag;
+mod diag_wire;
+mod machine;
+mod metrics;
+mod net;
+mod proc_file;
+mod process;
+mod readers;
+mod sampler;
+mod text;
+
+#[cfg(test)]
+mod allocations;
+
+pub use diag::{TimeWaitSplit, open_sock_diag, time_wait_split};
+pub use metrics::METRICS;
+pub use net::time_wait_count;
+pub use readers::Subject;
+pub use sampler::{Sampler, SamplerGone};

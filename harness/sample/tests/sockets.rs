@@ -1,0 +1,198 @@
+//! What the kernel's tables say, against sockets that the test opened itself.
+
+use std::io::Read;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use yieldpoint_sample::{
+    Sampler, Subject, TimeWaitSplit, open_sock_diag, time_wait_count, time_wait_split,
+};
+use yieldpoint_terms::SampleSeries;
+
+/// Only bounds a hang.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A listener on a port that no TIME_WAIT entry of an earlier run names.
+fn listener() -> TcpListener {
+    let diag = open_sock_diag().unwrap();
+    for _ in 0..100 {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let split = time_wait_split(diag.as_fd(), port(&listener)).unwrap();
+        if (split.client, split.target) == (0, 0) {
+            return listener;
+        }
+    }
+    panic!("every free port is named by a TIME_WAIT entry");
+}
+
+fn port(listener: &TcpListener) -> u16 {
+    listener.local_addr().unwrap().port()
+}
+
+/// Opens a connection; its two ends.
+fn connect(listener: &TcpListener) -> (TcpStream, TcpStream) {
+    let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (target, _) = listener.accept().unwrap();
+    (client, target)
+}
+
+/// Closes one end, waits until the other has seen it, closes the other.
+fn close(first: TcpStream, mut second: TcpStream) {
+    drop(first);
+    assert_eq!(second.read(&mut [0; 1]).unwrap(), 0);
+}
+
+/// The split as soon as it has that many entries of the port; the last FIN may still be on its way.
+fn split_of(port: u16, entries: u64) -> TimeWaitSplit {
+    let diag = open_sock_diag().unwrap();
+    let start = Instant::now();
+    loop {
+        let split = time_wait_split(diag.as_fd(), port).unwrap();
+        if split.client + split.target >= entries || start.elapsed() > PATIENCE {
+            return split;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn watch(port: u16, period_ns: u64) -> Sampler {
+    let pid = std::process::id();
+    let subject = Subject {
+        client_pid: pid,
+        target_pid: None,
+        net_pid: pid,
+        client_cpus: vec![],
+        target_cpus: vec![],
+        port: Some(port),
+        sock_diag: Some(open_sock_diag().unwrap()),
+    };
+    Sampler::start(subject, 0, period_ns).unwrap()
+}
+
+fn growth(series: &SampleSeries, metric: &str) -> i64 {
+    let column = &series.columns[metric];
+    column.last().unwrap().unwrap() - column[0].unwrap()
+}
+
+#[test]
+fn time_wait_is_where_the_first_close_was() {
+    let listener = listener();
+    for _ in 0..50 {
+        let (client, target) = connect(&listener);
+        close(client, target);
+    }
+    let split = split_of(port(&listener), 50);
+    assert_eq!(
+        (split.client, split.target),
+        (50, 0),
+        "the client closed first"
+    );
+    for _ in 0..30 {
+        let (client, target) = connect(&listener);
+        close(target, client);
+    }
+    let split = split_of(port(&listener), 80);
+    assert_eq!(
+        (split.client, split.target),
+        (50, 30),
+        "then the target did"
+    );
+    // Seen from another port they are of other connections. Other tests may add, never remove.
+    let diag = open_sock_diag().unwrap();
+    assert!(time_wait_split(diag.as_fd(), 1).unwrap().other >= 80);
+    assert!(time_wait_count(std::process::id()).unwrap() >= 80);
+}
+
+#[test]
+fn a_dump_of_many_datagrams_is_whole() {
+    // 32 KiB hold about 370 entries, so that 1,000 need several datagrams.
+    let listener = listener();
+    for _ in 0..1_000 {
+        let (client, target) = connect(&listener);
+        close(client, target);
+    }
+    let split = split_of(port(&listener), 1_000);
+    assert_eq!((split.client, split.target), (1_000, 0));
+}
+
+#[test]
+fn a_queue_that_nobody_accepts_is_counted() {
+    let listener = listener();
+    let sampler = watch(port(&listener), 3_600_000_000_000);
+    sampler.row_now().unwrap();
+    assert_eq!(sampler.live("listen_queue"), Some(0));
+    let waiting: Vec<_> = (0..9)
+        .map(|_| TcpStream::connect(listener.local_addr().unwrap()).unwrap())
+        .collect();
+    // connect() returns before the last ACK is through, so the queue fills a moment later.
+    let start = Instant::now();
+    while sampler.live("listen_queue") != Some(9) && start.elapsed() < PATIENCE {
+        sampler.row_now().unwrap();
+    }
+    assert_eq!(sampler.live("listen_queue"), Some(9));
+    drop(listener);
+    let series = sampler.finish();
+    assert_eq!(series.peak("listen_queue"), Some(9));
+    assert_eq!(
+        *series.columns["listen_queue"].last().unwrap(),
+        None,
+        "nobody listens: missing, not 0"
+    );
+    drop(waiting);
+}
+
+#[test]
+fn counters_grow_by_what_was_opened() {
+    let listener = listener();
+    let sampler = watch(port(&listener), 3_600_000_000_000);
+    sampler.row_now().unwrap();
+    let ends: Vec<_> = (0..40).map(|_| connect(&listener)).collect();
+    let series = sampler.finish();
+    // Other tests of this namespace may add to the counters.
+    assert!(growth(&series, "tcp_active_opens") >= 40);
+    assert!(growth(&series, "tcp_passive_opens") >= 40);
+    let inuse = series.columns["sockets_inuse"].last().unwrap().unwrap();
+    assert!(
+        inuse >= 81,
+        "40 connections with two ends and a listener, got {inuse}"
+    );
+    drop(ends);
+}
+
+#[test]
+fn duplicates_of_a_socket_can_be_asked_at_the_same_time() {
+    // Two owners of one socket, as the sampler and its caller may be: neither reads the other's answer.
+    let listener = listener();
+    for _ in 0..20 {
+        let (client, target) = connect(&listener);
+        close(client, target);
+    }
+    assert_eq!(split_of(port(&listener), 20).client, 20);
+    let diag = open_sock_diag().unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mine = diag.try_clone().unwrap();
+                for _ in 0..50 {
+                    let split = time_wait_split(mine.as_fd(), port(&listener)).unwrap();
+                    assert_eq!((split.client, split.target), (20, 0));
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_descriptor_that_is_not_of_sock_diag_is_an_error() {
+    let (a, _b) = std::os::unix::net::UnixDatagram::pair().unwrap();
+    // The request goes to the other end, and no answer comes: the bound on a hang ends it.
+    let error = time_wait_split(a.as_fd(), 80).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock, "{error}");
+}
+
+#[test]
+fn a_namespace_of_nobody_is_an_error() {
+    let error = time_wait_count(u32::MAX).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
+}
