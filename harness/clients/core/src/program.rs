@@ -87,25 +87,38 @@ fn talk(
             let finished = Arc::clone(&finished);
             move || stand_at_stdin(stdin, &finished)
         });
-        let recorders = match threads.run(&setup, window) {
-            Ok(recorders) => recorders,
-            Err(lost) => {
-                refuse(Refusal::Failed(lost.0))?;
-                // A hanging thread cannot be joined; the runner has its reason.
-                std::process::exit(1);
-            }
-        };
-        say(&FromProgram::End {
-            at_ns: clock::now_ns(),
-        })?;
-        let outcome = Recorder::outcome(&setup, window, recorders);
-        // Set before the outcome leaves: the answer to it may come at once.
-        finished.store(true, Ordering::SeqCst);
-        say(&FromProgram::Outcome(Box::new(outcome)))?;
+        if let Err(why) = load(threads, &setup, window, &finished) {
+            eprintln!("{}: {why}", hello.name);
+            // A hanging thread, or the one at stdin, cannot be joined.
+            std::process::exit(1);
+        }
         // The watcher cannot panic; if it did, there is still nothing left to do.
         let _ = bye.join();
         Ok(ExitCode::SUCCESS)
     })
+}
+
+/// From `go` to the outcome, or the reason why there is none.
+fn load(
+    threads: Threads,
+    setup: &Setup,
+    window: Window,
+    finished: &AtomicBool,
+) -> Result<(), ChannelError> {
+    let recorders = match threads.run(setup, window) {
+        Ok(recorders) => recorders,
+        Err(lost) => {
+            refuse(Refusal::Failed(lost.0))?;
+            std::process::exit(1);
+        }
+    };
+    say(&FromProgram::End {
+        at_ns: clock::now_ns(),
+    })?;
+    let outcome = Recorder::outcome(setup, window, recorders);
+    // Set before the outcome leaves: the answer to it may come at once.
+    finished.store(true, Ordering::SeqCst);
+    say(&FromProgram::Outcome(Box::new(outcome)))
 }
 
 /// Returns at `bye` or end-of-file after the outcome; before it, ends the process.

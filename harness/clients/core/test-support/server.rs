@@ -1,0 +1,205 @@
+//! A tiny server with bad manners on demand. It counts what it sees.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How a request is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manner {
+    /// 200, five bytes; closes if it was asked to
+    Good,
+    /// the same in three chunks
+    Chunked,
+    /// the same without a length: the body ends with the connection
+    ToClose,
+    /// one byte a read, as far as the network lets it
+    Trickle,
+    /// good, but every second response of a connection says `Connection: close`
+    LimitTwo,
+    /// good, but after every second response of a connection it closes without a word
+    SilentLimitTwo,
+    /// 500
+    Failing,
+    /// four bytes where five are expected
+    Short,
+    /// closes in the middle of the body
+    Half,
+    /// resets as soon as the request is read
+    Reset,
+    /// closes as soon as the request is read
+    Deaf,
+    /// reads and never answers
+    Silent,
+    /// answers something else
+    Garbage,
+}
+
+/// What it saw.
+#[derive(Default)]
+pub struct Seen {
+    pub connections: AtomicU64,
+    pub requests: AtomicU64,
+    /// the last request, as it came
+    pub last: Mutex<String>,
+}
+
+/// A server on a free port of 127.0.0.1; ends when dropped.
+pub struct Server {
+    pub address: SocketAddr,
+    pub seen: Arc<Seen>,
+    stop: Arc<AtomicBool>,
+    accept: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// With a thread for each connection.
+    pub fn start(manner: Manner) -> Self {
+        Self::new(manner, false)
+    }
+
+    /// Accepts a connection only when the one before has ended: a client that opens one before it
+    /// has closed the other waits until its timeout.
+    pub fn one_at_a_time(manner: Manner) -> Self {
+        Self::new(manner, true)
+    }
+
+    fn new(manner: Manner, sequential: bool) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (seen, stop) = (Arc::new(Seen::default()), Arc::new(AtomicBool::new(false)));
+        let (s, at_end) = (Arc::clone(&seen), Arc::clone(&stop));
+        let accept = std::thread::spawn(move || {
+            let mut handlers = Vec::new();
+            loop {
+                let (stream, _) = listener.accept().unwrap();
+                if at_end.load(Ordering::SeqCst) {
+                    break;
+                }
+                s.connections.fetch_add(1, Ordering::SeqCst);
+                let seen = Arc::clone(&s);
+                if sequential {
+                    serve(stream, manner, &seen);
+                } else {
+                    handlers.push(std::thread::spawn(move || serve(stream, manner, &seen)));
+                }
+            }
+            for handler in handlers {
+                handler.join().unwrap();
+            }
+        });
+        Self {
+            address,
+            seen,
+            stop,
+            accept: Some(accept),
+        }
+    }
+
+    /// Connections and requests so far.
+    pub fn counts(&self) -> (u64, u64) {
+        let read = |n: &AtomicU64| n.load(Ordering::SeqCst);
+        (read(&self.seen.connections), read(&self.seen.requests))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+        // Wakes accept().
+        let _ = TcpStream::connect(self.address);
+        if let Some(accept) = self.accept.take() {
+            let ended = accept.join();
+            assert!(
+                std::thread::panicking() || ended.is_ok(),
+                "the server panicked"
+            );
+        }
+    }
+}
+
+/// Serves one connection to its end.
+fn serve(mut stream: TcpStream, manner: Manner, seen: &Seen) {
+    // A client that neither sends nor closes must not hold the test for ever.
+    stream
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .unwrap();
+    for turn in 1.. {
+        let Some(request) = read_request(&mut stream) else {
+            return;
+        };
+        seen.requests.fetch_add(1, Ordering::SeqCst);
+        let close = request.to_ascii_lowercase().contains("connection: close");
+        *seen.last.lock().unwrap() = request;
+        let end = |stream: &TcpStream| {
+            let _ = stream.shutdown(Shutdown::Write);
+        };
+        const HEAD: &str = "HTTP/1.1 200 OK\r\n";
+        let (text, last) = match manner {
+            Manner::Good | Manner::Trickle | Manner::SilentLimitTwo => (
+                format!("{HEAD}content-length: 5\r\n\r\nhello"),
+                close || manner == Manner::SilentLimitTwo && turn % 2 == 0,
+            ),
+            Manner::LimitTwo if turn % 2 == 0 => (
+                format!("{HEAD}content-length: 5\r\nconnection: close\r\n\r\nhello"),
+                true,
+            ),
+            Manner::LimitTwo => (format!("{HEAD}content-length: 5\r\n\r\nhello"), close),
+            Manner::Chunked => (
+                format!("{HEAD}transfer-encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n"),
+                close,
+            ),
+            Manner::ToClose => (format!("{HEAD}connection: close\r\n\r\nhello"), true),
+            Manner::Failing => (
+                "HTTP/1.1 500 Internal Server Error\r\ncontent-length: 5\r\n\r\nhello".to_owned(),
+                close,
+            ),
+            Manner::Short => (format!("{HEAD}content-length: 4\r\n\r\nhell"), close),
+            Manner::Half => (format!("{HEAD}content-length: 5\r\n\r\nhe"), true),
+            Manner::Garbage => ("SSH-2.0-OpenSSH_9.6\r\n\r\n".to_owned(), true),
+            Manner::Deaf => (String::new(), true),
+            Manner::Silent => continue,
+            Manner::Reset => {
+                reset(stream);
+                return;
+            }
+        };
+        let sent = if manner == Manner::Trickle {
+            stream.set_nodelay(true).unwrap();
+            text.bytes().try_for_each(|byte| stream.write_all(&[byte]))
+        } else {
+            stream.write_all(text.as_bytes())
+        };
+        if sent.is_err() {
+            return;
+        }
+        if last {
+            end(&stream);
+            // Until the client closes too: a close with unread bytes would be a reset.
+            while stream.read(&mut [0; 512]).is_ok_and(|n| n > 0) {}
+            return;
+        }
+    }
+}
+
+/// The request up to its empty line; `None` at the end of the connection.
+fn read_request(stream: &mut TcpStream) -> Option<String> {
+    let mut request = Vec::new();
+    let mut buffer = [0; 4096];
+    while !request.ends_with(b"\r\n\r\n") {
+        match stream.read(&mut buffer) {
+            Ok(n) if n > 0 => request.extend_from_slice(&buffer[..n]),
+            _ => return None,
+        }
+    }
+    Some(String::from_utf8(request).unwrap())
+}
+
+/// Ends a connection with RST.
+fn reset(stream: TcpStream) {
+    let socket = socket2::Socket::from(stream);
+    socket.set_linger(Some(Duration::ZERO)).unwrap();
+}

@@ -1,0 +1,45 @@
+//! The program against real sockets.
+
+#[path = "../../core/test-support/conformance.rs"]
+mod conformance;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_yieldpoint-client-hyper");
+
+#[test]
+fn counts() {
+    conformance::counts(PROGRAM, &[], 1);
+    conformance::counts(PROGRAM, &[], 3);
+}
+
+#[test]
+fn closes_before_it_opens() {
+    conformance::closes_before_it_opens(PROGRAM, &[]);
+}
+
+#[test]
+fn bodies() {
+    conformance::bodies(PROGRAM, &[]);
+}
+
+#[test]
+fn failures() {
+    conformance::failures(PROGRAM, &[]);
+    conformance::refused(PROGRAM, &[]);
+    conformance::silent_closes_are_honest(PROGRAM, &[]);
+}
+
+#[test]
+fn limits_of_the_kernel() {
+    conformance::full_accept_queue(PROGRAM, &[]);
+    conformance::no_descriptor(PROGRAM, &[]);
+}
+
+#[test]
+fn window() {
+    conformance::window(PROGRAM, &[], 5);
+}
+
+#[test]
+fn protocol() {
+    conformance::protocol(PROGRAM);
+}
