@@ -74,7 +74,7 @@ pub enum Role {
     Target,
 }
 
-/// Who a program is; also what it prints, alone, when started with `--describe`.
+/// Who a program is. Started with `--describe` it prints its `hello` message and exits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Hello {
     /// [`crate::VERSION`]

@@ -44,9 +44,6 @@ pub enum RecordError {
     /// not a run
     #[error("\"{0}\" is not a run: it has no {MANIFEST}; a run is a folder such as results/2026-12-01.1-quickstart", MANIFEST = file::MANIFEST)]
     NotARun(PathBuf),
-    /// nothing is overwritten
-    #[error("\"{0}\" exists already and nothing recorded is overwritten; choose another --out")]
-    Exists(PathBuf),
 }
 
 fn at(line: &Option<usize>) -> String {
@@ -80,18 +77,6 @@ impl RunFolder {
             }
         }
         unreachable!("the loop over all numbers ends by returning")
-    }
-
-    /// Makes exactly this folder; it must not exist, or be empty.
-    pub fn create_at(path: &Path) -> Result<Self, RecordError> {
-        fs::create_dir_all(path).map_err(io_at(path))?;
-        if fs::read_dir(path).map_err(io_at(path))?.next().is_some() {
-            return Err(RecordError::Exists(path.to_owned()));
-        }
-        Self {
-            path: path.to_owned(),
-        }
-        .with_folders()
     }
 
     fn with_folders(self) -> Result<Self, RecordError> {

@@ -1,7 +1,5 @@
 //! What is true of a whole run.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 use yieldpoint_terms::{Knob, Value};
 
@@ -131,6 +129,4 @@ pub struct LabFact {
     pub client_cpus: String,
     /// CPU list of the target
     pub target_cpus: String,
-    /// effective sysctls of a first trial
-    pub sysctls: BTreeMap<String, String>,
 }

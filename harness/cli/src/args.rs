@@ -1,0 +1,115 @@
+//! What can be typed.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Find the load at which an HTTP load client breaks, and say what broke it.
+#[derive(Parser, Debug)]
+#[command(
+    version,
+    max_term_width = 100,
+    after_help = "A first run:\n  yieldpoint doctor                          what works on this machine\n  yieldpoint plan matrices/quickstart.toml   what would be run, and for how long\n  yieldpoint run matrices/quickstart.toml    run it; tables and an HTML page are left behind\n\nExit codes: 0 done, 1 an error that is printed, 2 wrong arguments, 3 with --strict when a row is not ok, 130 interrupted."
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Verb {
+    /// Run a matrix: every cell, every round; write tables and a report
+    Run(RunArgs),
+    /// Show what a matrix would run, and for how long; run nothing
+    Plan(PlanArgs),
+    /// Write tables, charts and the HTML page of a run (again) from its journal
+    Report(ReportArgs),
+    /// List load clients and targets, with their libraries, limits and own options
+    Clients(ClientsArgs),
+    /// Try everything that a trial needs on this machine, and say how to mend what fails
+    Doctor,
+    /// Print a completion script for a shell
+    Completions(CompletionsArgs),
+}
+
+/// Which cells of which matrix.
+#[derive(Args, Debug)]
+pub struct MatrixArgs {
+    /// Matrix file (matrices/README.md documents the format)
+    pub matrix: PathBuf,
+    /// Passes over all cells, each in a new seeded order
+    #[arg(long, value_name = "N")]
+    pub rounds: Option<u32>,
+    /// Keep only these values of an axis: --only client=ureq,hyper (repeatable)
+    #[arg(long, value_name = "AXIS=VALUE,…")]
+    pub only: Vec<String>,
+    /// Set a knob; an axis becomes this one value: --set duration=5s (repeatable)
+    #[arg(long, value_name = "KNOB=VALUE")]
+    pub set: Vec<String>,
+    /// Seed of the order of trials
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Allow load on this address beyond loopback: a machine of yours, that may be loaded (repeatable)
+    #[arg(long, value_name = "ADDRESS")]
+    pub allow_address: Vec<IpAddr>,
+}
+
+#[derive(Args, Debug)]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub matrix: MatrixArgs,
+    /// Folder in which the run's own folder is made
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    pub out: PathBuf,
+    /// Folder of the report [default: reports/<run>]
+    #[arg(long, value_name = "DIR")]
+    pub report: Option<PathBuf>,
+    /// Exit with 3 if a row is not ok
+    #[arg(long)]
+    pub strict: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct PlanArgs {
+    #[command(flatten)]
+    pub matrix: MatrixArgs,
+    /// List every cell with its id
+    #[arg(long)]
+    pub cells: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct ReportArgs {
+    /// Folder of a run, such as results/2026-12-01.1-quickstart
+    pub run: PathBuf,
+    /// Folder of the report [default: reports/<run>]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub struct ClientsArgs {
+    /// Ask the clients of this matrix, too
+    #[arg(long, value_name = "FILE")]
+    pub matrix: Option<PathBuf>,
+    /// One JSON object a program
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct CompletionsArgs {
+    /// The shell
+    pub shell: clap_complete::Shell,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_arguments_do_not_contradict_each_other() {
+        super::Cli::command().debug_assert();
+    }
+}

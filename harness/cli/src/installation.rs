@@ -1,0 +1,108 @@
+//! What is installed, and a matrix read against it: the common first steps of `run` and `plan`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use yieldpoint_lab::probe;
+use yieldpoint_matrix::{Changes, Matrix, describe_clients};
+use yieldpoint_protocol::Role;
+use yieldpoint_run::{LabChoice, Plan, Programs, Refusals, catalog, plan};
+use yieldpoint_terms::Catalog;
+
+use crate::args::MatrixArgs;
+
+/// Names the folder of clients, target and lab program where they are not beside `yieldpoint`
+/// (tests run the command from another folder).
+const FOLDER: &str = "YIELDPOINT_PROGRAMS";
+
+/// The folder of the programs.
+pub fn folder() -> anyhow::Result<PathBuf> {
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        return Ok(folder.into());
+    }
+    let own = std::env::current_exe().context("where `yieldpoint` itself lies")?;
+    Ok(own.parent().map(Path::to_owned).unwrap_or_default())
+}
+
+/// The programs beside `yieldpoint`.
+pub fn programs() -> anyhow::Result<Programs> {
+    let folder = folder()?;
+    let found = Programs::find(&folder);
+    if found.clients.is_empty() && found.broken.is_empty() || !found.lab.is_file() {
+        bail!(
+            "no client or lab program in \"{}\"; build them with scripts/build and use target/bin/yieldpoint",
+            folder.display()
+        );
+    }
+    Ok(found)
+}
+
+/// A matrix with everything it needs to be run.
+pub struct Prepared {
+    pub programs: Programs,
+    pub catalog: Catalog,
+    pub plan: Plan,
+}
+
+/// Reads, checks and plans a matrix. The error is complete: every slip of the file at once.
+pub fn prepare(args: &MatrixArgs) -> anyhow::Result<Prepared> {
+    let path = &args.matrix;
+    let shown = path.display().to_string();
+    let text = std::fs::read_to_string(path).with_context(|| {
+        format!("matrix \"{shown}\": cannot be read; see matrices/ for examples")
+    })?;
+    let name = path
+        .file_stem()
+        .map(|s| s.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    let color = console::colors_enabled_stderr();
+    let refused = |e: yieldpoint_matrix::MatrixErrors| anyhow::anyhow!("{}", e.render(color));
+
+    let mut programs = programs()?;
+    for (client, how) in describe_clients(&text, &shown).map_err(refused)? {
+        programs.ask(Role::Client, &client, how.command);
+    }
+    let catalog = catalog(yieldpoint_clients_core::KNOBS, &programs);
+    let changes = Changes::parse(&args.set, &args.only, args.rounds, args.seed).map_err(refused)?;
+    let matrix = Matrix::parse(
+        &name,
+        &shown,
+        &text,
+        &catalog,
+        &programs.client_names(),
+        &changes,
+    )
+    .map_err(refused)?;
+    let refusals = Refusals {
+        allow: args.allow_address.clone(),
+    };
+    let plan = plan(
+        matrix,
+        yieldpoint_clients_core::KNOBS,
+        &programs,
+        lab(&programs),
+        &refusals,
+    )
+    .with_context(|| format!("matrix \"{shown}\" cannot be run as it is"))?;
+    Ok(Prepared {
+        programs,
+        catalog,
+        plan,
+    })
+}
+
+/// What "auto" means here: private, if the whole sequence works.
+pub fn lab(programs: &Programs) -> LabChoice {
+    let report = probe(&programs.lab);
+    if report.works() {
+        LabChoice {
+            mode: Mode::Private,
+            why: None,
+        }
+    } else {
+        LabChoice {
+            mode: Mode::Host,
+            why: Some(report.to_string()),
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! One file a verb.
+
+pub mod clients;
+pub mod completions;
+pub mod doctor;
+pub mod plan;
+pub mod report;
+pub mod run;

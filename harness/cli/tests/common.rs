@@ -1,0 +1,133 @@
+//! What the tests of the command share: its programs, a matrix in a scratch folder, a run of it.
+
+#![allow(dead_code, reason = "each test file uses a part")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+use yieldpoint_record::{RunFolder, Trial, read_journal};
+
+/// The folder of clients, target and lab program, built by scripts/build.
+pub fn programs() -> PathBuf {
+    let folder = std::env::var_os("YIELDPOINT_PROGRAMS").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/bin"),
+        PathBuf::from,
+    );
+    assert!(
+        folder.join("yieldpoint-lab").is_file(),
+        "\"{}\" has no yieldpoint-lab: run scripts/build first (scripts/test does)",
+        folder.display()
+    );
+    folder.canonicalize().expect("it exists")
+}
+
+/// The misbehaving client.
+pub fn fake() -> PathBuf {
+    let command = Path::new(env!("CARGO_BIN_EXE_yieldpoint"));
+    let fake = command
+        .parent()
+        .expect("a program lies in a folder")
+        .join("examples/fake");
+    assert!(
+        fake.is_file(),
+        "\"{}\" is built with the tests",
+        fake.display()
+    );
+    fake
+}
+
+/// A scratch folder in which the command runs.
+pub struct Scratch {
+    pub dir: TempDir,
+}
+
+impl Scratch {
+    pub fn new() -> Self {
+        Self {
+            dir: tempfile::tempdir().expect("a temporary folder"),
+        }
+    }
+
+    pub fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Writes a matrix: the head that every matrix has, and `rest`.
+    pub fn matrix(&self, name: &str, rest: &str) -> PathBuf {
+        let path = self.path().join(format!("{name}.toml"));
+        let text = format!("format = 1\nquestion = \"a test\"\n{rest}");
+        std::fs::write(&path, text).expect("a scratch folder is writable");
+        path
+    }
+
+    /// The command, in this folder.
+    pub fn yieldpoint(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_yieldpoint"));
+        command
+            .current_dir(self.path())
+            .env("YIELDPOINT_PROGRAMS", programs())
+            .env("NO_COLOR", "1")
+            .args(arguments);
+        command
+    }
+
+    pub fn output(&self, arguments: &[&str]) -> Output {
+        self.yieldpoint(arguments)
+            .output()
+            .expect("the command starts")
+    }
+}
+
+pub fn stdout(out: &Output) -> String {
+    String::from_utf8_lossy(&out.stdout).into_owned()
+}
+
+pub fn stderr(out: &Output) -> String {
+    String::from_utf8_lossy(&out.stderr).into_owned()
+}
+
+/// The folder that a finished `run` names in its last line, and its rows.
+pub fn rows(scratch: &Scratch, out: &Output) -> (RunFolder, Vec<Trial>) {
+    let text = stdout(out);
+    let last = text
+        .lines()
+        .last()
+        .unwrap_or_else(|| panic!("no output: {}", stderr(out)));
+    let folder = RunFolder::open(&scratch.path().join(last)).expect("the last line is the run");
+    let (rows, cut) = read_journal(&folder.journal()).expect("a journal that reads");
+    assert!(!cut);
+    (folder, rows)
+}
+
+/// Processes of this machine whose environment holds `marker`, the caller left out.
+pub fn processes_with(marker: &str) -> Vec<String> {
+    let own = std::process::id();
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc")
+        .expect("/proc is there")
+        .flatten()
+    {
+        let Some(pid) = entry
+            .file_name()
+            .to_str()
+            .and_then(|n| n.parse::<u32>().ok())
+        else {
+            continue;
+        };
+        let Ok(environ) = std::fs::read(entry.path().join("environ")) else {
+            continue;
+        };
+        let has = environ
+            .windows(marker.len())
+            .any(|w| w == marker.as_bytes());
+        if pid != own && has {
+            let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            found.push(format!(
+                "{pid}: {}",
+                String::from_utf8_lossy(&line).replace('\0', " ")
+            ));
+        }
+    }
+    found
+}

@@ -1,0 +1,176 @@
+//! A load client that misbehaves on purpose: `fake BEHAVIOUR`. Started under the name of a target it
+//! dies where a target should listen.
+//!
+//! Where it works, it makes 50 real requests over one connection and tells the truth.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use yieldpoint_protocol::{
+    Counts, FromProgram, Hello, Histogram, LineReader, Outcome, Role, Second, ToProgram, VERSION,
+    send,
+};
+use yieldpoint_terms::clock::{now_ns, sleep_until};
+
+const REQUESTS: u64 = 50;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().collect();
+    let is_target = arguments[0].contains("yieldpoint-target-");
+    let behaviour = arguments
+        .get(1)
+        .filter(|a| !a.starts_with("--"))
+        .cloned()
+        .unwrap_or_default();
+    let role = if is_target {
+        Role::Target
+    } else {
+        Role::Client
+    };
+    let mut hello = hello(role);
+    let mut out = std::io::stdout();
+    if arguments.iter().any(|a| a == "--describe") {
+        if behaviour == "old-description" {
+            hello.protocol = VERSION + 1;
+        }
+        send(&mut out, &FromProgram::Hello(hello)).expect("stdout is open");
+        return ExitCode::SUCCESS;
+    }
+    if is_target {
+        eprintln!("this target does not start");
+        return ExitCode::from(7);
+    }
+    match behaviour.as_str() {
+        "other-version" => hello.protocol = VERSION + 1,
+        "mute" => loop {
+            std::thread::sleep(Duration::from_secs(60));
+        },
+        _ => {}
+    }
+    send(&mut out, &FromProgram::Hello(hello)).expect("stdout is open");
+
+    let mut lines = LineReader::new(std::io::stdin());
+    let mut next = || lines.next::<ToProgram>("a message of the runner");
+    let url = match next() {
+        Ok(ToProgram::Job(job)) => job
+            .knobs
+            .text("url")
+            .expect("the runner sets it")
+            .to_owned(),
+        other => panic!("expected a job, got {other:?}"),
+    };
+    if behaviour == "refuses" {
+        let reason = "this fake can do nothing".to_owned();
+        send(&mut out, &FromProgram::Unsupported { reason }).expect("stdout is open");
+        return ExitCode::SUCCESS;
+    }
+    send(
+        &mut out,
+        &FromProgram::Ready {
+            listens: String::new(),
+        },
+    )
+    .expect("stdout is open");
+    let start = match next() {
+        Ok(ToProgram::Go { start_at_ns }) => start_at_ns,
+        other => panic!("expected go, got {other:?}"),
+    };
+    sleep_until(start);
+    match behaviour.as_str() {
+        "hangs" => loop {
+            std::thread::sleep(Duration::from_secs(60));
+        },
+        "aborts" => std::process::abort(),
+        "exits" => return ExitCode::from(4),
+        "half-line" => {
+            out.write_all(b"{\"type\":\"end\",\"at")
+                .expect("stdout is open");
+            return ExitCode::SUCCESS;
+        }
+        "garbage" => {
+            out.write_all(b"all went well!\n").expect("stdout is open");
+            return ExitCode::SUCCESS;
+        }
+        _ => {}
+    }
+    load(&url);
+    let mut outcome = outcome(start, REQUESTS);
+    match behaviour.as_str() {
+        "claims-more" => outcome = self::outcome(start, REQUESTS + 7),
+        "claims-less" => outcome = self::outcome(start, REQUESTS - 7),
+        "cannot-add" => outcome.window.errors += 1,
+        _ => {}
+    }
+    send(&mut out, &FromProgram::End { at_ns: now_ns() }).expect("stdout is open");
+    send(&mut out, &FromProgram::Outcome(Box::new(outcome))).expect("stdout is open");
+    // Lives until bye, so that its memory can be read.
+    let _ = next();
+    ExitCode::SUCCESS
+}
+
+fn hello(role: Role) -> Hello {
+    Hello {
+        protocol: VERSION,
+        role,
+        name: "fake".into(),
+        version: "0".into(),
+        library: String::new(),
+        about: "misbehaves on purpose".into(),
+        honours: yieldpoint_clients_core::common(),
+        limits: [].into(),
+        knobs: vec![],
+    }
+}
+
+/// 50 requests over one connection, bodies read to the end.
+fn load(url: &str) {
+    let host = url.trim_start_matches("http://").trim_end_matches('/');
+    let mut to = TcpStream::connect(host).expect("the target listens");
+    let mut from = BufReader::new(to.try_clone().expect("a descriptor is left"));
+    for _ in 0..REQUESTS {
+        write!(to, "GET / HTTP/1.1\r\nHost: {host}\r\n\r\n").expect("the target reads");
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            from.read_line(&mut line).expect("the target answers");
+            if let Some(n) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                length = n.trim().parse().expect("a length is a number");
+            }
+            if line == "\r\n" {
+                break;
+            }
+        }
+        let mut body = vec![0; length];
+        from.read_exact(&mut body)
+            .expect("the target sends its whole body");
+    }
+}
+
+fn outcome(start: u64, good: u64) -> Outcome {
+    let counts = Counts {
+        attempts: good,
+        good,
+        connections: 1,
+        ..Counts::default()
+    };
+    Outcome {
+        window_start_ns: start,
+        window_end_ns: now_ns(),
+        window: counts,
+        total: counts,
+        errors: vec![],
+        series: vec![Second {
+            attempts: good,
+            good,
+            connections: 1,
+            ..Second::default()
+        }],
+        latency: Histogram::default(),
+        connect: Histogram::default(),
+        iteration: Histogram::default(),
+        saturated: 0,
+        users: 1,
+    }
+}

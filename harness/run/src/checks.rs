@@ -1,0 +1,214 @@
+//! Consistency of a trial: what the client says against itself and against what the target saw.
+//!
+//! Pure functions of the two reports; only what no counted cause explains makes a check fail.
+
+use yieldpoint_protocol::{Counts, ErrorKind, Outcome, Testimony};
+use yieldpoint_record::Check;
+
+/// Compares what the client says with itself: sums, order of times.
+#[must_use]
+pub fn check_outcome(o: &Outcome, start_at_ns: u64) -> Vec<Check> {
+    let by_kind: u64 = o.errors.iter().map(|e| e.count).sum();
+    let mut series = Counts::default();
+    for s in &o.series {
+        series.attempts += s.attempts;
+        series.good += s.good;
+        series.errors += s.errors;
+    }
+    let sums = |c: &Counts| c.attempts == c.good + c.errors;
+    let inside = o.window.attempts <= o.total.attempts
+        && o.window.good <= o.total.good
+        && o.window.connections <= o.total.connections;
+    vec![
+        Check {
+            name: "client_sums".into(),
+            ok: sums(&o.window) && sums(&o.total) && by_kind == o.total.errors && inside,
+            detail: format!(
+                "attempts = good + errors: window {} = {} + {}, total {} = {} + {}; errors by kind {by_kind} = {}",
+                o.window.attempts,
+                o.window.good,
+                o.window.errors,
+                o.total.attempts,
+                o.total.good,
+                o.total.errors,
+                o.total.errors,
+            ),
+        },
+        Check {
+            name: "client_series".into(),
+            ok: series.attempts == o.window.attempts && series.good == o.window.good,
+            detail: format!(
+                "seconds add up to the window: attempts {} = {}, good {} = {}",
+                series.attempts, o.window.attempts, series.good, o.window.good
+            ),
+        },
+        Check {
+            name: "client_times".into(),
+            ok: o.window_start_ns >= start_at_ns && o.window_end_ns > o.window_start_ns,
+            detail: format!(
+                "go {start_at_ns} ≤ window start {} < window end {}",
+                o.window_start_ns, o.window_end_ns
+            ),
+        },
+    ]
+}
+
+/// Compares both ends. `listen_drops` are connections the kernel dropped at the accept queue.
+#[must_use]
+pub fn check_ends(o: &Outcome, t: &Testimony, listen_drops: u64) -> Vec<Check> {
+    let count = |wanted: &dyn Fn(ErrorKind) -> bool| -> u64 {
+        o.errors
+            .iter()
+            .filter(|e| wanted(e.kind))
+            .map(|e| e.count)
+            .sum()
+    };
+    // A complete answer was certainly served; a request that broke off may or may not have been.
+    let answered = o.total.good + count(&ErrorKind::answered);
+    let broken_off = count(&|k| !k.before_sending() && !k.answered());
+    // The kernel may complete a handshake that the client gave up on.
+    let given_up = count(&|k| k == ErrorKind::ConnectTimeout);
+    let requests = between(t.requests, answered, broken_off);
+    let low = o
+        .total
+        .connections
+        .saturating_sub(listen_drops + broken_off);
+    let connections = between(t.connections, low, o.total.connections - low + given_up);
+    vec![
+        Check {
+            name: "requests".into(),
+            ok: requests == 0,
+            detail: format!(
+                "client: {answered} answered, {broken_off} broken off; target: {} served; unexplained: {requests}",
+                t.requests
+            ),
+        },
+        Check {
+            name: "connections".into(),
+            ok: connections == 0,
+            detail: format!(
+                "client: {} opened, {given_up} given up; target: {} accepted, {listen_drops} dropped; unexplained: {connections}",
+                o.total.connections, t.connections
+            ),
+        },
+    ]
+}
+
+/// How far `value` lies outside of [low, low + room].
+fn between(value: u64, low: u64, room: u64) -> i64 {
+    let signed = |v: u64| i64::try_from(v).unwrap_or(i64::MAX);
+    if value < low {
+        -signed(low - value)
+    } else {
+        signed(value.saturating_sub(low.saturating_add(room)))
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use yieldpoint_protocol::{ErrorCount, Histogram};
+
+    pub(crate) fn outcome(good: u64, errors: &[(ErrorKind, u64)], connections: u64) -> Outcome {
+        let failed = errors.iter().map(|e| e.1).sum();
+        let counts = Counts {
+            attempts: good + failed,
+            good,
+            errors: failed,
+            connections,
+            ..Counts::default()
+        };
+        Outcome {
+            window_start_ns: 1_000,
+            window_end_ns: 2_000,
+            window: counts,
+            total: counts,
+            errors: errors
+                .iter()
+                .map(|&(kind, count)| ErrorCount {
+                    kind,
+                    count,
+                    first_ns: 1_500,
+                    example: String::new(),
+                })
+                .collect(),
+            series: vec![yieldpoint_protocol::Second {
+                attempts: good + failed,
+                good,
+                errors: failed,
+                ..Default::default()
+            }],
+            latency: Histogram::default(),
+            connect: Histogram::default(),
+            iteration: Histogram::default(),
+            saturated: 0,
+            users: 1,
+        }
+    }
+
+    #[test]
+    fn only_the_unexplained_fails() {
+        use ErrorKind::{AddressNotAvailable, BadStatus, ConnectTimeout, Reset, Timeout};
+        // good, errors, opened; requests served, accepted, drops; requests ok, connections ok
+        type Row<'a> = (u64, &'a [(ErrorKind, u64)], u64, u64, u64, u64, bool, bool);
+        let table: [Row; 10] = [
+            (100, &[], 10, 100, 10, 0, true, true),
+            (100, &[], 10, 99, 10, 0, false, true), // the client claims one too many
+            (100, &[], 10, 101, 10, 0, false, true), // or hides a retry
+            (
+                100,
+                &[(AddressNotAvailable, 500)],
+                100,
+                100,
+                100,
+                0,
+                true,
+                true,
+            ), // never left the client
+            (100, &[(BadStatus, 5)], 10, 105, 10, 0, true, true), // the target answered those
+            (100, &[(Timeout, 5)], 10, 103, 10, 0, true, true), // served or not: both are possible
+            (100, &[(Timeout, 5)], 10, 106, 10, 0, false, true), // but not more than were sent
+            (100, &[(Reset, 2)], 12, 100, 10, 0, true, true), // reset before they were accepted
+            (100, &[], 12, 100, 10, 2, true, true), // dropped at the accept queue
+            (100, &[(ConnectTimeout, 3)], 10, 100, 13, 0, true, true), // accepted after the client gave up
+        ];
+        for (i, (good, errors, opened, served, accepted, drops, req_ok, conn_ok)) in
+            table.into_iter().enumerate()
+        {
+            let t = Testimony {
+                requests: served,
+                connections: accepted,
+                ..Testimony::default()
+            };
+            let checks = check_ends(&outcome(good, errors, opened), &t, drops);
+            assert_eq!(
+                (checks[0].ok, checks[1].ok),
+                (req_ok, conn_ok),
+                "row {i}: {checks:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_client_that_contradicts_itself_is_caught() {
+        let good = outcome(5, &[], 1);
+        assert!(check_outcome(&good, 1_000).iter().all(|c| c.ok));
+        let failing = |change: &dyn Fn(&mut Outcome)| -> Vec<String> {
+            let mut o = good.clone();
+            change(&mut o);
+            check_outcome(&o, 1_000)
+                .into_iter()
+                .filter(|c| !c.ok)
+                .map(|c| c.name)
+                .collect()
+        };
+        assert_eq!(failing(&|o| o.total.good = 6), ["client_sums"]);
+        assert_eq!(failing(&|o| o.series[0].good = 4), ["client_series"]);
+        assert_eq!(failing(&|o| o.window_end_ns = 0), ["client_times"]);
+        assert_eq!(
+            failing(&|o| o.window_start_ns = 999),
+            ["client_times"],
+            "before go"
+        );
+    }
+}

@@ -1,0 +1,183 @@
+//! Remarks on a trial that leave it ok.
+
+use yieldpoint_protocol::{ErrorKind, Outcome};
+use yieldpoint_record::flag;
+use yieldpoint_terms::SampleSeries;
+
+/// A TIME_WAIT entry lives 60 s plus timer granularity; a cycle and its restart need this long.
+pub const WHOLE_CYCLE_NS: u64 = 125_000_000_000;
+
+/// Steal beyond this share of the sampled time makes a trial noisy.
+const STEAL_LIMIT: f64 = 0.05;
+/// A gap of more than this many periods between samples makes a trial noisy.
+const GAP_PERIODS: u64 = 3;
+
+/// What decides whether a trial saw the port burst only.
+#[derive(Clone, Copy, Debug)]
+pub struct PortUse {
+    /// length of the window
+    pub window_ns: u64,
+    /// ports of the range
+    pub ports: u64,
+    /// connections asked for that found no port
+    pub refused: u64,
+    /// TIME_WAIT entries left at the client's end
+    pub time_wait_client: u64,
+    /// whether a port is free again after about 1 s (`tcp_tw_reuse`)
+    pub reuse: bool,
+}
+
+/// Whether the trial saw the port burst only: too short for a cycle of TIME_WAIT, while the ports ran
+/// out or would have at this rate. A port in TIME_WAIT is back after 60 s, so the ports suffice
+/// for ever only if 60 s of closes stay below the range.
+#[must_use]
+pub fn burst_only(p: PortUse) -> bool {
+    if p.window_ns >= WHOLE_CYCLE_NS || p.reuse || p.ports == 0 {
+        return false;
+    }
+    let seconds = p.window_ns as f64 / 1e9;
+    let closes_a_cycle = p.time_wait_client as f64 / seconds * 60.0;
+    p.refused > 0 || closes_a_cycle > p.ports as f64
+}
+
+/// "32768 60999" → 28,232 ports.
+#[must_use]
+pub fn ports_of(range: &str) -> Option<u64> {
+    let mut ends = range.split_whitespace().map(str::parse::<u64>);
+    match (ends.next()?.ok()?, ends.next()?.ok()?) {
+        (low, high) if low <= high => Some(high - low + 1),
+        _ => None,
+    }
+}
+
+/// Requests that found no port.
+#[must_use]
+pub fn refused(o: &Outcome) -> u64 {
+    let no_port = |k| matches!(k, ErrorKind::AddressNotAvailable | ErrorKind::AddressInUse);
+    o.errors
+        .iter()
+        .filter(|e| no_port(e.kind))
+        .map(|e| e.count)
+        .sum()
+}
+
+/// Flags that the samples give away.
+#[must_use]
+pub fn of_samples(s: &SampleSeries, period_ns: u64) -> Vec<&'static str> {
+    let mut flags = Vec::new();
+    let gap = s
+        .t_ns
+        .windows(2)
+        .any(|w| w[1].saturating_sub(w[0]) > GAP_PERIODS * period_ns);
+    let span = s.t_ns.last().zip(s.t_ns.first()).map_or(0, |(b, a)| b - a);
+    let stolen = rise(s, "cpu_steal_ns").unwrap_or(0) as f64;
+    if gap || (span > 0 && stolen / span as f64 > STEAL_LIMIT) {
+        flags.push(flag::NOISY);
+    }
+    if rise(s, "tcp_time_wait_overflow").is_some_and(|n| n > 0) {
+        flags.push(flag::TIME_WAIT_OVERFLOW);
+    }
+    flags
+}
+
+/// How far a running total rose over the samples.
+#[must_use]
+pub fn rise(s: &SampleSeries, metric: &str) -> Option<i64> {
+    let column = s.columns.get(metric)?;
+    let mut read = column.iter().flatten();
+    let first = *read.next()?;
+    Some(read.last().copied().unwrap_or(first) - first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_trial_that_runs_out_of_ports_is_a_burst() {
+        let s = 1_000_000_000;
+        let base = PortUse {
+            window_ns: 2 * s,
+            ports: 2_000,
+            refused: 0,
+            time_wait_client: 0,
+            reuse: false,
+        };
+        // change, burst?
+        let table = [
+            (base, false), // no port was used up
+            (
+                PortUse {
+                    refused: 9,
+                    time_wait_client: 2_000,
+                    ..base
+                },
+                true,
+            ), // ran out
+            (
+                PortUse {
+                    time_wait_client: 67,
+                    ..base
+                },
+                true,
+            ), // 33.5/s × 60 s = 2,010 > 2,000: it would have
+            (
+                PortUse {
+                    time_wait_client: 66,
+                    ..base
+                },
+                false,
+            ), // 1,980: it never would
+            (
+                PortUse {
+                    refused: 9,
+                    window_ns: 130 * s,
+                    ..base
+                },
+                false,
+            ), // long enough to see the cycle
+            (
+                PortUse {
+                    time_wait_client: 2_000,
+                    reuse: true,
+                    ..base
+                },
+                false,
+            ), // free again after 1 s
+        ];
+        for (i, (p, want)) in table.into_iter().enumerate() {
+            assert_eq!(burst_only(p), want, "row {i}");
+        }
+    }
+
+    #[test]
+    fn a_range_is_counted_with_both_ends() {
+        assert_eq!(ports_of("32768 60999"), Some(28_232));
+        assert_eq!(ports_of("32768\t34767"), Some(2_000));
+        assert_eq!(ports_of("9 1"), None);
+        assert_eq!(ports_of("many"), None);
+    }
+
+    #[test]
+    fn gaps_and_steal_make_noise() {
+        let series = |t: &[u64], steal: &[i64]| SampleSeries {
+            t_ns: t.to_vec(),
+            columns: [(
+                "cpu_steal_ns".to_owned(),
+                steal.iter().map(|s| Some(*s)).collect(),
+            )]
+            .into(),
+        };
+        assert!(of_samples(&series(&[0, 100, 200], &[0, 0, 0]), 100).is_empty());
+        assert_eq!(
+            of_samples(&series(&[0, 100, 500], &[0, 0, 0]), 100),
+            [flag::NOISY],
+            "gap"
+        );
+        assert_eq!(
+            of_samples(&series(&[0, 100, 200], &[0, 0, 11]), 100),
+            [flag::NOISY],
+            "steal"
+        );
+    }
+}

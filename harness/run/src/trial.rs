@@ -1,0 +1,401 @@
+//! One trial, from lab up to lab down.
+
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
+
+use yieldpoint_lab::{Lab, LabSpec, Mode};
+use yieldpoint_protocol::{FromProgram, Job, Outcome, ToProgram, VERSION};
+use yieldpoint_record::{Check, FORMAT, Role, Status, TimeWait, Trial, flag};
+use yieldpoint_sample::{Sampler, Subject, time_wait_count, time_wait_split};
+use yieldpoint_terms::clock::now_ns;
+use yieldpoint_terms::{Knobs, Value};
+
+use crate::flags::{self, PortUse};
+use crate::peer::{WaitError, wait_any};
+use crate::plan::PlannedCell;
+use crate::steps::{Running, S, Stop, start};
+use crate::{checks, runner::Live};
+
+/// Distance of two samples.
+pub const PERIOD_NS: u64 = S / 10;
+/// `go` is sent this long before the common start, so that everybody has read it by then.
+const HEAD_START: u64 = S / 100;
+/// What a client may take beyond window and request timeouts to stop its threads.
+const STOP: u64 = 10 * S;
+/// What it may take to put its result together.
+const OUTCOME: u64 = 30 * S;
+/// What a target may take for the same; it waits up to 250 ms for connections to end.
+const TESTIMONY: u64 = 10 * S;
+
+/// What a trial needs beside its cell.
+pub struct Surroundings<'a> {
+    /// the lab program
+    pub lab: &'a Path,
+    /// folder of logs
+    pub logs: PathBuf,
+    /// readable once the user wants to stop
+    pub cancel: Option<BorrowedFd<'a>>,
+    /// told the throughput once a second
+    pub live: &'a mut dyn FnMut(Live),
+}
+
+/// Which trial it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// from 1
+    pub round: u32,
+    /// from 0
+    pub order: u32,
+    /// why it runs
+    pub role: Role,
+}
+
+/// Runs one trial. `None`: the user interrupted it, and it leaves no row.
+pub fn trial(
+    cell: &PlannedCell,
+    place: Place,
+    mut around: Surroundings,
+    started: String,
+) -> Option<Trial> {
+    let began = now_ns();
+    let mut row = Trial {
+        format: FORMAT,
+        cell: cell.cell.id.clone(),
+        round: place.round,
+        role: place.role,
+        order: place.order,
+        coordinates: cell.cell.coordinates.clone(),
+        knobs: cell.cell.knobs.clone(),
+        status: Status::Ok,
+        error: None,
+        flags: vec![],
+        started,
+        start_at_ns: None,
+        elapsed_ns: 0,
+        lab_mode: None,
+        sysctls: [].into(),
+        outcome: None,
+        testimony: None,
+        samples: None,
+        time_wait: None,
+        checks: vec![],
+    };
+    match measure(cell, place, &mut around, &mut row) {
+        Ok(()) => {
+            judge(cell, &mut row);
+        }
+        Err(Stop::Cancelled) => return None,
+        Err(Stop::Error(why)) => {
+            row.status = Status::Error;
+            row.error = Some(why);
+        }
+        Err(Stop::Unsupported(why)) => {
+            row.status = Status::Unsupported;
+            row.error = Some(why);
+        }
+    }
+    row.elapsed_ns = now_ns() - began;
+    Some(row)
+}
+
+/// Brings the lab up, runs the programs, and takes the lab down whatever happened.
+fn measure(
+    cell: &PlannedCell,
+    place: Place,
+    around: &mut Surroundings,
+    row: &mut Trial,
+) -> Result<(), Stop> {
+    let spec = LabSpec {
+        mode: cell.mode,
+        sysctls: cell.sysctls.clone(),
+        program: around.lab.to_owned(),
+    };
+    let mut lab = Lab::up(&spec).map_err(|e| Stop::error(format!("lab: {e}")))?;
+    row.lab_mode = Some(lab.mode().to_string());
+    row.sysctls = lab.effective().clone();
+    let mut logs = Vec::new();
+    let result = inside(&mut lab, cell, place, around, row, &mut logs);
+    // Logs end when their writers do: first the lab, then the logs.
+    let down = lab.down().map_err(|e| Stop::error(format!("lab: {e}")));
+    logs.into_iter().for_each(crate::logs::Log::finish);
+    result.and(down)
+}
+
+fn inside(
+    lab: &mut Lab,
+    cell: &PlannedCell,
+    place: Place,
+    around: &mut Surroundings,
+    row: &mut Trial,
+    logs: &mut Vec<crate::logs::Log>,
+) -> Result<(), Stop> {
+    let log = |who: &str| around.logs.join(format!("{:04}-{who}.log", place.order));
+    let cancel = around.cancel;
+
+    let mut target = None;
+    let mut url = cell.cell.knobs.text("url").unwrap_or_default().to_owned();
+    if let Some((program, job)) = &cell.target {
+        let mut t = start(
+            lab,
+            "target",
+            program,
+            &cell.target_cpus,
+            cell.nofile,
+            &log("target"),
+            cancel,
+        )?;
+        let listens = t.prepare(lab, job.clone(), cancel)?;
+        url = format!("http://{listens}/");
+        target = Some(t);
+    }
+    let mut client = start(
+        lab,
+        "client",
+        &cell.client,
+        &cell.client_cpus,
+        cell.nofile,
+        &log("client"),
+        cancel,
+    )?;
+    let mut knobs: Knobs = cell.client_knobs.clone();
+    knobs.set("url", Value::Text(url.clone()));
+    client.prepare(
+        lab,
+        Job {
+            protocol: VERSION,
+            knobs,
+        },
+        cancel,
+    )?;
+
+    let result = load(
+        lab,
+        cell,
+        around,
+        row,
+        &mut client,
+        target.as_mut(),
+        port_of(&url),
+    );
+    if result.is_ok() {
+        client.dismiss(lab);
+        target.iter_mut().for_each(|t| t.dismiss(lab));
+    }
+    logs.push(client.log);
+    logs.extend(target.map(|t| t.log));
+    result
+}
+
+/// From `go` to the last counter that is read while everybody still lives.
+fn load(
+    lab: &mut Lab,
+    cell: &PlannedCell,
+    around: &mut Surroundings,
+    row: &mut Trial,
+    client: &mut Running,
+    mut target: Option<&mut Running>,
+    port: Option<u16>,
+) -> Result<(), Stop> {
+    let sampling = |e: std::io::Error| Stop::error(format!("sampler: {e}"));
+    let mut time_wait = TimeWait {
+        start: time_wait_count(lab.init_pid()).map_err(sampling)?,
+        ..TimeWait::default()
+    };
+    let start_at_ns = now_ns() + HEAD_START;
+    row.start_at_ns = Some(start_at_ns);
+    let subject = Subject {
+        client_pid: client.process.pid,
+        target_pid: target.as_ref().map(|t| t.process.pid),
+        net_pid: lab.init_pid(),
+        client_cpus: cell.client_cpus.cpus().to_vec(),
+        target_cpus: cell.target_cpus.cpus().to_vec(),
+        port,
+        sock_diag: Some(lab.sock_diag().try_clone_to_owned().map_err(sampling)?),
+    };
+    let sampler = Sampler::start(subject, start_at_ns, PERIOD_NS).map_err(sampling)?;
+
+    // From here on samples are kept even where the trial fails: they may tell why.
+    let result = (|| {
+        if let Some(t) = &mut target {
+            t.say(lab, &ToProgram::Go { start_at_ns })?;
+        }
+        client.say(lab, &ToProgram::Go { start_at_ns })?;
+        let end = start_at_ns + cell.load.0 + cell.grace.0 + STOP;
+        until_end(lab, around, client, target.as_deref_mut(), end)?;
+        match client.hear(lab, "outcome", now_ns() + OUTCOME, around.cancel)? {
+            FromProgram::Outcome(outcome) => row.outcome = Some(*outcome),
+            other => return Err(client.unexpected("outcome", &other)),
+        }
+        Ok(())
+    })();
+    row.samples = Some(sampler.finish());
+    result?;
+
+    if let Some(t) = target {
+        t.say(lab, &ToProgram::Report)?;
+        let deadline = now_ns() + TESTIMONY;
+        row.testimony = loop {
+            match t.hear(lab, "testimony", deadline, around.cancel)? {
+                FromProgram::Tick { .. } => {}
+                FromProgram::Testimony(testimony) => break Some(*testimony),
+                other => return Err(t.unexpected("testimony", &other)),
+            }
+        };
+    }
+    // After the testimony: the target has then seen the last connection end.
+    if let Some(port) = port {
+        let split = time_wait_split(lab.sock_diag(), port).map_err(sampling)?;
+        time_wait.client = Some(split.client);
+        time_wait.target = Some(split.target);
+    }
+    row.time_wait = Some(time_wait);
+    Ok(())
+}
+
+/// Waits for the client's `end`; tells the target's ticks to whoever watches.
+fn until_end(
+    lab: &mut Lab,
+    around: &mut Surroundings,
+    client: &mut Running,
+    mut target: Option<&mut Running>,
+    deadline_ns: u64,
+) -> Result<(), Stop> {
+    let mut before = 0;
+    loop {
+        let message = client.peer.try_next("end").map_err(WaitError::from);
+        match message.map_err(|e| client.explain(lab, e))? {
+            Some(FromProgram::End { .. }) => return Ok(()),
+            Some(FromProgram::Failed { reason }) => return Err(client.error(&reason)),
+            Some(other) => return Err(client.unexpected("end", &other)),
+            None => {}
+        }
+        if let Some(t) = &mut target {
+            let tick = t.peer.try_next("tick").map_err(WaitError::from);
+            match tick.map_err(|e| t.explain(lab, e))? {
+                Some(FromProgram::Tick {
+                    requests,
+                    connections,
+                }) => {
+                    (around.live)(Live {
+                        requests_per_s: requests.saturating_sub(before),
+                        connections,
+                    });
+                    before = requests;
+                    continue;
+                }
+                Some(FromProgram::Failed { reason }) => return Err(t.error(&reason)),
+                Some(other) => return Err(t.unexpected("tick", &other)),
+                None => {}
+            }
+        }
+        let wait = {
+            use std::os::fd::AsFd;
+            let mut fds = vec![client.peer.as_fd()];
+            fds.extend(target.as_ref().map(|t| t.peer.as_fd()));
+            wait_any(&fds, around.cancel, deadline_ns)
+        };
+        match wait.map_err(|e| client.explain(lab, e))? {
+            Some(_) => {}
+            None => {
+                return Err(client
+                    .error("hangs: no \"end\" by the end of window and timeouts; it was killed"));
+            }
+        }
+    }
+}
+
+/// Checks a measured trial and sets its status and flags.
+fn judge(cell: &PlannedCell, row: &mut Trial) {
+    let (Some(outcome), Some(start)) = (&row.outcome, row.start_at_ns) else {
+        return;
+    };
+    let mut found = checks::check_outcome(outcome, start);
+    if let Some(testimony) = &row.testimony {
+        let drops = row
+            .samples
+            .as_ref()
+            .and_then(|s| flags::rise(s, "tcp_listen_drops"))
+            .unwrap_or(0);
+        found.extend(checks::check_ends(outcome, testimony, drops.unsigned_abs()));
+    } else {
+        row.flags.push(flag::ONE_ENDED.into());
+    }
+    if let Some(tw) = row.time_wait
+        && matches!(cell.mode, Mode::Private)
+    {
+        found.push(Check {
+            name: "time_wait_start".into(),
+            ok: tw.start == 0,
+            detail: format!(
+                "TIME_WAIT entries before go: {}, expected 0 in a fresh namespace",
+                tw.start
+            ),
+        });
+    }
+    row.flags
+        .extend(all_flags(cell, row, outcome).into_iter().map(str::to_owned));
+    let failed: Vec<_> = found
+        .iter()
+        .filter(|c| !c.ok)
+        .map(|c| format!("{}: {}", c.name, c.detail))
+        .collect();
+    if !failed.is_empty() {
+        row.status = Status::Error;
+        row.error = Some(format!(
+            "client \"{}\": its numbers do not hold: {}",
+            cell.client.name,
+            failed.join("; ")
+        ));
+    }
+    row.checks = found;
+}
+
+fn all_flags(cell: &PlannedCell, row: &Trial, outcome: &Outcome) -> Vec<&'static str> {
+    let mut all = row
+        .samples
+        .as_ref()
+        .map(|s| flags::of_samples(s, PERIOD_NS))
+        .unwrap_or_default();
+    let sysctl = |name: &str| row.sysctls.get(name).map(String::as_str);
+    // 1: everywhere; 2: on loopback, where our loads go. Both only with timestamps.
+    let reuse = sysctl("net.ipv4.tcp_tw_reuse").is_some_and(|v| v != "0")
+        && sysctl("net.ipv4.tcp_timestamps").is_none_or(|v| v != "0");
+    let burst = flags::burst_only(PortUse {
+        window_ns: outcome.window_end_ns - outcome.window_start_ns,
+        ports: sysctl("net.ipv4.ip_local_port_range")
+            .and_then(flags::ports_of)
+            .unwrap_or(0),
+        refused: flags::refused(outcome),
+        time_wait_client: row.time_wait.and_then(|t| t.client).unwrap_or(0),
+        reuse,
+    });
+    if burst {
+        all.push(flag::BURST_ONLY);
+    }
+    if row.testimony.is_some() && shared(cell) {
+        all.push(flag::SHARED_CPUS);
+    }
+    all
+}
+
+/// Whether client and target may run on the same CPU.
+fn shared(cell: &PlannedCell) -> bool {
+    let target = cell.target_cpus.cpus();
+    cell.client_cpus.cpus().iter().any(|c| target.contains(c))
+}
+
+fn port_of(url: &str) -> Option<u16> {
+    let host = url.strip_prefix("http://")?.split('/').next()?;
+    host.rsplit_once(':')
+        .map_or(Some(80), |(_, port)| port.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_port_of_an_url() {
+        assert_eq!(super::port_of("http://127.0.0.1:8080/a:1"), Some(8080));
+        assert_eq!(super::port_of("http://127.0.0.1/"), Some(80));
+        assert_eq!(super::port_of("ftp://x"), None);
+    }
+}
