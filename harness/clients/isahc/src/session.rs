@@ -47,8 +47,7 @@ impl BlockingClient for Isahc {
     }
 
     fn session(&self, setup: &Setup) -> Result<IsahcSession, String> {
-        let nodelay = setup.options.get("tcp_nodelay");
-        if nodelay.is_some_and(|v| *v != Value::Bool(true)) {
+        if setup.options.get("tcp_nodelay") == Some(&Value::Bool(false)) {
             return Err("\"options.isahc.tcp_nodelay\": expected true, got false; isahc cannot switch it off, leave it out".into());
         }
         let user = User::new();

@@ -8,7 +8,7 @@ use ureq::config::Config;
 use ureq::{Agent, Error};
 use yieldpoint_clients_core::{BlockingClient, Failure, Meter, Response, Session, Setup};
 use yieldpoint_protocol::{ErrorKind, Hello, Role, VERSION};
-use yieldpoint_terms::Knob;
+use yieldpoint_terms::{Knob, Value};
 
 use crate::connector::{Connect, Connects, Counting, Fixed};
 
@@ -44,19 +44,12 @@ impl BlockingClient for Ureq {
     }
 
     fn session(&self, setup: &Setup) -> Result<UreqSession, String> {
-        let nodelay = match setup.options.get("tcp_nodelay") {
-            None => true,
-            Some(_) => setup
-                .options
-                .bool("tcp_nodelay")
-                .map_err(|e| e.to_string())?,
-        };
         let config = Agent::config_builder()
             .proxy(None)
             .http_status_as_error(false)
             .max_redirects(0)
             .max_redirects_will_error(false)
-            .no_delay(nodelay)
+            .no_delay(setup.options.get("tcp_nodelay") != Some(&Value::Bool(false)))
             // Nothing but the Host header, as other stacks send it.
             .user_agent("")
             .accept("")

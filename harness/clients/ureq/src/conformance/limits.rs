@@ -1,13 +1,14 @@
 //! What happens at the limits of the machine: each test in a process of its own.
 
-use std::net::TcpListener;
-use std::process::Command;
+use std::net::{SocketAddr, TcpListener};
+use std::process::{Command, Stdio};
 
 use yieldpoint_clients_core::{BlockingClient, Session};
-use yieldpoint_protocol::ErrorKind;
+use yieldpoint_protocol::{ErrorKind, FromProgram, LineReader, ToProgram, send};
+use yieldpoint_terms::{Nanos, Value, clock};
 
 use super::server::{Answer, Seen, server, server_on, wait_for};
-use super::{Told, setup};
+use super::{Told, job, setup};
 
 /// Threads and descriptors of this process.
 fn threads_and_descriptors() -> (usize, usize) {
@@ -51,27 +52,13 @@ pub fn iterations_leave_nothing(test: &str, client: &impl BlockingClient, thread
     });
 }
 
+/// Local ports in the namespace of a test.
+const PORTS: u64 = 20;
+
 /// With `PORTS` local ports and TIME_WAIT in each, the next connection is refused by our own kernel:
 /// exactly that many are opened, and the failure says why.
 pub fn ports_run_out(test: &str, client: &impl BlockingClient) {
-    const PORTS: u64 = 20;
-    let script = "ip link set lo up && echo '32768 32787' > /proc/sys/net/ipv4/ip_local_port_range \
-                  && echo 0 > /proc/sys/net/ipv4/tcp_tw_reuse && exec \"$@\"";
-    let namespace = ["unshare", "-Urn", "sh", "-c", script, "sh"];
-    let probe = Command::new(namespace[0])
-        .args(&namespace[1..])
-        .arg("true")
-        .output();
-    if !probe.as_ref().is_ok_and(|o| o.status.success()) {
-        eprintln!(
-            "not tested: running out of ports needs a private network namespace, and it is refused: {probe:?}"
-        );
-        return;
-    }
-    in_child(test, &namespace, || {
-        // Beyond the range, or the listener would take a port of it.
-        let listener = TcpListener::bind("127.0.0.1:8000").unwrap();
-        let (address, seen) = server_on(listener, Answer::Hello);
+    with_few_ports(test, |address, seen| {
         let mut session = client.session(&setup(address, true)).unwrap();
         let mut told = Told::default();
         for _ in 0..PORTS {
@@ -85,12 +72,72 @@ pub fn ports_run_out(test: &str, client: &impl BlockingClient) {
         }
         assert_eq!((told.connected, told.failed), (PORTS, 5));
         assert_eq!(Seen::get(&seen.accepts), PORTS);
-        // The same session still tells another reason apart.
-        let mut refused = client
-            .session(&setup("127.0.0.2:81".parse().unwrap(), true))
+    });
+}
+
+/// The same through the built program and its protocol: the driver resets after each request.
+pub fn the_program_runs_out_of_ports(test: &str, program: &str) {
+    with_few_ports(test, |address, seen| {
+        let mut job = job(address, true);
+        job.knobs.set("same_user", Value::Bool(false));
+        // Five more than there are ports; the duration is only a bound on hangs.
+        job.knobs.set("iterations", Value::Int(PORTS as i64 + 5));
+        job.knobs
+            .set("duration", Value::Duration(Nanos::from_secs(300)));
+        let mut child = Command::new(program)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
             .unwrap();
-        let failure = refused.request(&mut told).unwrap_err();
-        assert_eq!(failure.kind, ErrorKind::ConnectRefused, "{failure:?}");
+        let mut to = child.stdin.take().unwrap();
+        let mut from = LineReader::new(child.stdout.take().unwrap());
+        let hello: FromProgram = from.next("hello").unwrap();
+        assert!(matches!(hello, FromProgram::Hello(_)), "{hello:?}");
+        send(&mut to, &ToProgram::Job(job)).unwrap();
+        let ready: FromProgram = from.next("ready").unwrap();
+        assert!(matches!(ready, FromProgram::Ready { .. }), "{ready:?}");
+        let start_at_ns = clock::now_ns();
+        send(&mut to, &ToProgram::Go { start_at_ns }).unwrap();
+        let outcome = loop {
+            if let FromProgram::Outcome(outcome) = from.next("outcome").unwrap() {
+                break outcome;
+            }
+        };
+        send(&mut to, &ToProgram::Bye).unwrap();
+        assert!(child.wait().unwrap().success());
+        assert_eq!(outcome.total.connections, PORTS, "{outcome:?}");
+        assert_eq!(outcome.total.good, PORTS, "{outcome:?}");
+        assert_eq!(Seen::get(&seen.accepts), PORTS);
+        let kinds: Vec<_> = outcome.errors.iter().map(|e| e.kind).collect();
+        assert_eq!(kinds, [ErrorKind::AddressNotAvailable], "{outcome:?}");
+        assert_eq!(
+            (outcome.total.connect_failures, outcome.total.errors),
+            (5, 5)
+        );
+    });
+}
+
+/// Runs `body` in a private network namespace of `PORTS` local ports, with a server beyond them.
+/// Where namespaces are refused it says so and tests nothing.
+fn with_few_ports(test: &str, body: impl FnOnce(SocketAddr, &Seen)) {
+    let script = format!(
+        "ip link set lo up && echo '32768 {}' > /proc/sys/net/ipv4/ip_local_port_range \
+         && echo 0 > /proc/sys/net/ipv4/tcp_tw_reuse && exec \"$@\"",
+        32767 + PORTS
+    );
+    let namespace = ["unshare", "-Urn", "sh", "-c", &script, "sh"];
+    if !inside() {
+        let [program, arguments @ ..] = &namespace;
+        let probe = Command::new(program).args(arguments).arg("true").output();
+        if !probe.as_ref().is_ok_and(|o| o.status.success()) {
+            eprintln!("{test} tests nothing: a private network namespace is refused: {probe:?}");
+            return;
+        }
+    }
+    in_child(test, &namespace, || {
+        let listener = TcpListener::bind("127.0.0.1:8000").unwrap();
+        let (address, seen) = server_on(listener, Answer::Hello);
+        body(address, &seen);
     });
 }
 
@@ -121,10 +168,16 @@ pub fn descriptors_run_out(test: &str, client: &impl BlockingClient) {
     });
 }
 
+/// Set in the process of a test's own.
+const MARK: &str = "YIELDPOINT_TEST_CHILD";
+
+fn inside() -> bool {
+    std::env::var_os(MARK).is_some()
+}
+
 /// Runs `body` in a process of its own: the test of that name, started again (behind `prefix`).
 fn in_child(test: &str, prefix: &[&str], body: impl FnOnce()) {
-    const MARK: &str = "YIELDPOINT_TEST_CHILD";
-    if std::env::var_os(MARK).is_some() {
+    if inside() {
         return body();
     }
     let program = std::env::current_exe().unwrap();

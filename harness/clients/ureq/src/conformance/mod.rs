@@ -1,5 +1,7 @@
 //! What every blocking client must do, tested through its `Session`.
 //! The isahc client includes this module too: what is claimed of both is written once.
+//! Each test takes what it needs of it.
+#![allow(dead_code, unused_imports)]
 
 mod limits;
 mod server;
@@ -10,7 +12,9 @@ use yieldpoint_clients_core::{BlockingClient, Failure, Meter, Response, Session,
 use yieldpoint_protocol::{ErrorKind, Job, VERSION};
 use yieldpoint_terms::{Nanos, Value};
 
-pub use limits::{descriptors_run_out, iterations_leave_nothing, ports_run_out};
+pub use limits::{
+    descriptors_run_out, iterations_leave_nothing, ports_run_out, the_program_runs_out_of_ports,
+};
 use server::{Answer, PATIENCE, Seen, server};
 
 /// What the session told.
@@ -33,7 +37,7 @@ impl Meter for Told {
     }
 }
 
-fn setup(address: SocketAddr, keep_alive: bool) -> Setup {
+fn job(address: SocketAddr, keep_alive: bool) -> Job {
     let mut job = Job {
         protocol: VERSION,
         ..Job::default()
@@ -46,7 +50,16 @@ fn setup(address: SocketAddr, keep_alive: bool) -> Setup {
     job.knobs
         .set("url", Value::Text(format!("http://{address}/some?path")));
     job.knobs.set("keep_alive", Value::Bool(keep_alive));
-    Setup::from_job(&job).unwrap()
+    // A crowded machine may take long; what shall time out says so itself.
+    for timeout in ["connect_timeout", "request_timeout"] {
+        job.knobs
+            .set(timeout, Value::Duration(Nanos::from_secs(60)));
+    }
+    job
+}
+
+fn setup(address: SocketAddr, keep_alive: bool) -> Setup {
+    Setup::from_job(&job(address, keep_alive)).unwrap()
 }
 
 fn one(client: &impl BlockingClient, setup: &Setup) -> (Result<Response, Failure>, Told) {
@@ -171,7 +184,7 @@ pub fn failures_have_their_kind(client: &impl BlockingClient) {
         let (address, _) = server(answer);
         let mut setup = setup(address, true);
         if kind == ErrorKind::Timeout {
-            setup.request_timeout = Nanos::from_millis(200);
+            setup.request_timeout = Nanos::from_secs(1);
         }
         let (result, told) = one(client, &setup);
         let failure = result.unwrap_err();
