@@ -290,3 +290,6 @@ fn add_counts(to: &mut Counts, from: &Counts) {
     to.connect_failures += from.connect_failures;
     to.body_bytes += from.body_bytes;
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,7 @@
 //! A client program under test: the runner's end of the protocol.
 
+#![allow(dead_code)] // Not every test needs all of it.
+
 use std::io::Write;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -20,7 +22,14 @@ pub struct Client {
 
 impl Client {
     pub fn start(program: &str) -> Self {
+        Self::start_with(program, "LC_ALL", "C")
+    }
+
+    /// With a variable in its environment.
+    pub fn start_with(program: &str, variable: &str, value: &str) -> Self {
         let mut child = Command::new(program)
+            .env(variable, value)
+            .env("RUST_BACKTRACE", "0")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
