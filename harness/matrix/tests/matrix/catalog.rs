@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use yieldpoint_matrix::{Changes, Matrix, MatrixErrors};
+use yieldpoint_matrix::{Changes, Matrix, MatrixErrors, parse_only, parse_set};
 use yieldpoint_terms::{Catalog, Kind, Knob, Nanos};
 
 const DAY: Nanos = Nanos::from_secs(86_400);
@@ -103,4 +103,13 @@ pub fn body(text: &str) -> Result<Matrix, MatrixErrors> {
 /// A sound head of two lines, so that a body begins in line 3.
 pub fn with_head(text: &str) -> String {
     format!("format = 1\nquestion = \"Why?\"\n{text}")
+}
+
+/// Changes as they are typed.
+pub fn changes_of(set: &[&str], only: &[&str]) -> Changes {
+    Changes {
+        set: set.iter().map(|s| parse_set(s).unwrap()).collect(),
+        only: only.iter().map(|o| parse_only(o).unwrap()).collect(),
+        ..Changes::default()
+    }
 }

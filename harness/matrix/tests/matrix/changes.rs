@@ -1,9 +1,9 @@
 //! The command line's say: --set, --only, --rounds, --seed.
 
-use yieldpoint_matrix::{Changes, Matrix, parse_only, parse_set};
+use yieldpoint_matrix::{Changes, Matrix};
 use yieldpoint_terms::{Nanos, Value};
 
-use crate::catalog::{parse, with_head};
+use crate::catalog::{changes_of, parse, with_head};
 
 const TEXT: &str = r#"
 [knobs]
@@ -27,16 +27,8 @@ changed = { threads = 3 }
 published_ratio = 2.5
 "#;
 
-pub fn changes(set: &[&str], only: &[&str]) -> Changes {
-    Changes {
-        set: set.iter().map(|s| parse_set(s).unwrap()).collect(),
-        only: only.iter().map(|o| parse_only(o).unwrap()).collect(),
-        ..Changes::default()
-    }
-}
-
 fn with(set: &[&str], only: &[&str]) -> Matrix {
-    parse(&with_head(TEXT), &changes(set, only)).unwrap_or_else(|e| panic!("{e}"))
+    parse(&with_head(TEXT), &changes_of(set, only)).unwrap_or_else(|e| panic!("{e}"))
 }
 
 fn ids(matrix: &Matrix) -> Vec<&str> {
@@ -145,7 +137,7 @@ fn what_is_wrong_names_the_argument() {
     ];
     let mut shown = String::new();
     for (set, only) in table {
-        let errors = parse(&with_head(TEXT), &changes(set, only)).unwrap_err();
+        let errors = parse(&with_head(TEXT), &changes_of(set, only)).unwrap_err();
         shown.push_str(&errors.render(false));
     }
     insta::assert_snapshot!("arguments", shown);

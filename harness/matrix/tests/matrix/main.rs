@@ -4,4 +4,5 @@ mod catalog;
 mod cells;
 mod changes;
 mod errors;
+mod readme;
 mod robust;
