@@ -1,5 +1,6 @@
 //! What happens at the limits of the machine: each test in a process of its own.
 
+use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
 use std::process::{Command, Stdio};
 
@@ -130,7 +131,11 @@ fn with_few_ports(test: &str, body: impl FnOnce(SocketAddr, &Seen)) {
         let [program, arguments @ ..] = &namespace;
         let probe = Command::new(program).args(arguments).arg("true").output();
         if !probe.as_ref().is_ok_and(|o| o.status.success()) {
-            eprintln!("{test} tests nothing: a private network namespace is refused: {probe:?}");
+            // Not by a macro of print: the test harness swallows those of a test that passes.
+            let line = format!(
+                "{test} tests nothing: a private network namespace is refused: {probe:?}\n"
+            );
+            std::io::stderr().write_all(line.as_bytes()).unwrap();
             return;
         }
     }
@@ -141,11 +146,12 @@ fn with_few_ports(test: &str, body: impl FnOnce(SocketAddr, &Seen)) {
     });
 }
 
-/// With no descriptor left for a socket the kind says so.
+/// With too few descriptors left the kind says so, whichever of its parts found none;
+/// with enough of them the port on which nobody listens refuses, and the session works again.
 pub fn descriptors_run_out(test: &str, client: &impl BlockingClient) {
     in_child(test, &[], || {
-        let (address, _) = server(Answer::Hello);
-        let mut session = client.session(&setup(address, true)).unwrap();
+        let setup = setup("127.0.0.1:9".parse().unwrap(), true);
+        let mut session = client.session(&setup).unwrap();
         let mut held = Vec::new();
         while let Ok(file) = std::fs::File::open("/dev/null") {
             held.push(file);
@@ -154,17 +160,23 @@ pub fn descriptors_run_out(test: &str, client: &impl BlockingClient) {
         let mut told = Told::default();
         let failure = session.request(&mut told).unwrap_err();
         assert_eq!(failure.kind, ErrorKind::FdLimit, "{failure:?}");
-        session.reset();
-        let failure = session.request(&mut told).unwrap_err();
-        assert_eq!(
-            failure.kind,
-            ErrorKind::FdLimit,
-            "after a reset: {failure:?}"
-        );
-        assert_eq!((told.connected, told.failed), (0, 2));
-        drop(held);
-        session.request(&mut told).unwrap();
-        assert_eq!(told.connected, 1, "it recovers");
+        let mut requests = 1;
+        loop {
+            session.reset();
+            let failure = session.request(&mut told).unwrap_err();
+            requests += 1;
+            if failure.kind == ErrorKind::ConnectRefused {
+                break;
+            }
+            assert_eq!(
+                failure.kind,
+                ErrorKind::FdLimit,
+                "{requests} requests: {failure:?}"
+            );
+            held.pop();
+            assert!(requests < 100, "it does not recover");
+        }
+        assert_eq!((told.connected, told.failed), (0, requests));
     });
 }
 
