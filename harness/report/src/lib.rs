@@ -1,1 +1,18 @@
-//! (see README.md)
+#![doc = include_str!("../README.md")]
+
+mod chart;
+mod drawing;
+mod files;
+mod frame;
+mod marks;
+mod number;
+mod page;
+mod paint;
+mod place;
+mod scale;
+#[cfg(test)]
+mod tests;
+mod text;
+mod theme;
+
+pub use files::{Written, write};

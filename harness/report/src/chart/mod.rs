@@ -1,0 +1,5 @@
+//! Charts: figures in, `Drawing` out. One file a kind.
+
+pub(crate) mod axis;
+pub(crate) mod bar;
+pub(crate) mod time;

@@ -1,0 +1,65 @@
+//! Tables: sortable by script, readable without it.
+
+use maud::{Markup, html};
+use yieldpoint_figures::{Column, Row, Table};
+
+/// A table with its heading; nothing if it has no rows.
+pub(super) fn section(id: &str, heading: &str, table: &Table) -> Markup {
+    let marked = table.rows.iter().any(|r| r.mark.is_some());
+    html! {
+        @if !table.rows.is_empty() && !table.columns.is_empty() {
+            section aria-labelledby=(id) {
+                h2 id=(id) { (heading) " " span.count { (count(table.rows.len())) } }
+                // It scrolls by itself, so it must be reachable with the keyboard.
+                div.scroll role="region" aria-labelledby=(id) tabindex="0" {
+                    table {
+                        thead {
+                            tr {
+                                @for column in &table.columns { (head(column)) }
+                                @if marked { th scope="col" { span.name { "note" } } }
+                            }
+                        }
+                        tbody { @for r in &table.rows { (row(r, &table.columns, marked)) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn count(rows: usize) -> String {
+    match rows {
+        1 => "(1 row)".into(),
+        n => format!("({n} rows)"),
+    }
+}
+
+fn head(column: &Column) -> Markup {
+    let doc = (!column.doc.is_empty()).then_some(&column.doc);
+    html! {
+        th scope="col" class=[column.number.then_some("number")] title=[doc] {
+            span.name { (column.name) }
+            @if !column.unit.is_empty() { " " span.unit { (column.unit) } }
+        }
+    }
+}
+
+fn row(row: &Row, columns: &[Column], marked: bool) -> Markup {
+    let cell = |i: usize| row.cells.get(i).map_or("", String::as_str);
+    // A key that is not a number would sort at random.
+    let key = |i: usize| row.keys.get(i).copied().flatten().filter(|k| k.is_finite());
+    html! {
+        tr class=[row.mark.as_ref().map(|_| "marked")] {
+            @for (i, column) in columns.iter().enumerate() {
+                td class=[column.number.then_some("number")] data-key=[key(i)] {
+                    @if cell(i).is_empty() {
+                        span.none title="not measured" { "–" }
+                    } @else {
+                        (cell(i))
+                    }
+                }
+            }
+            @if marked { td.note { (row.mark.as_deref().unwrap_or("")) } }
+        }
+    }
+}

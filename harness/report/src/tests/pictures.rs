@@ -1,0 +1,132 @@
+//! What is on the pictures: nothing overlaps, nothing is cut, colours are those of the theme.
+
+use std::fs;
+
+use super::{drawings, elements, synthetic};
+use crate::theme::{Ink, Theme};
+use crate::{paint, write};
+
+#[test]
+fn no_text_overlaps_another_or_leaves_the_picture() {
+    for (name, drawing) in drawings(&synthetic::report()) {
+        assert_eq!(drawing.overlaps(), [], "{name}");
+        assert_eq!(drawing.cut(), [] as [&str; 0], "{name}");
+    }
+}
+
+#[test]
+fn overlaps_and_cuts_are_seen() {
+    // The test above proves nothing if these two cannot fail.
+    use crate::drawing::{Drawing, Label};
+    let mut d = Drawing::new(100.0);
+    d.height = 100.0;
+    d.text(Label::new((10.0, 50.0), "one", 12.0));
+    d.text(Label::new((20.0, 55.0), "two", 12.0));
+    d.text(Label::new((90.0, 10.0), "three", 12.0));
+    assert_eq!(d.overlaps(), [("one".to_owned(), "two".to_owned())]);
+    assert_eq!(d.cut(), ["three"]);
+}
+
+#[test]
+fn svg_is_well_formed_and_in_theme_colours() {
+    let known: Vec<String> = Ink::all().map(|i| Theme::LIGHT.hex(i)).collect();
+    for (name, drawing) in drawings(&synthetic::report()) {
+        let file = paint::standalone(&drawing, &name).unwrap();
+        assert!(elements(&file) > 20, "{name}");
+        assert!(
+            elements(&paint::inline(&drawing, &name).unwrap()) > 20,
+            "{name}"
+        );
+        let body = file.split_once("</style>").unwrap().1;
+        for colour in body.split("=\"#").skip(1) {
+            let colour = format!("#{}", &colour[..6]);
+            assert!(
+                known.contains(&colour),
+                "{name}: {colour} is no colour of the theme"
+            );
+        }
+    }
+}
+
+#[test]
+fn files_are_complete_and_only_they_are_left() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("notes.txt"), "not ours").unwrap();
+    // Twice: the second must replace the first.
+    let report = synthetic::report();
+    assert_eq!(
+        write(&report, dir.path()).unwrap(),
+        write(&report, dir.path()).unwrap()
+    );
+    let mut names: Vec<_> = fs::read_dir(dir.path())
+        .unwrap()
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    let charts = ["cpu", "throughput-by-requests", "timeline-alpha"];
+    let mut want: Vec<String> = charts
+        .iter()
+        .flat_map(|c| [format!("{c}.png"), format!("{c}.svg")])
+        .collect();
+    want.extend(["index.html".to_owned(), "notes.txt".to_owned()]);
+    want.sort();
+    assert_eq!(names, want);
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("file");
+    fs::write(&file, "").unwrap();
+    let error = write(&synthetic::report(), &file.join("below")).unwrap_err();
+    assert!(error.to_string().contains("below"), "{error}");
+}
+
+#[test]
+fn png_shows_every_series() {
+    let dir = tempfile::tempdir().unwrap();
+    let report = synthetic::report();
+    let path = dir.path().join("x.png");
+    for (name, drawing) in drawings(&report) {
+        paint::png(&drawing, &Theme::LIGHT, &path).unwrap();
+        let pixels = pixels(&path);
+        let count = |ink| {
+            let want = Theme::LIGHT.rgb(ink);
+            pixels.chunks_exact(3).filter(|p| **p == want).count()
+        };
+        let all = pixels.len() / 3;
+        assert_eq!(
+            all,
+            (2.0 * drawing.width) as usize * (2.0 * drawing.height).ceil() as usize
+        );
+        let drawn = all - count(Ink::Surface);
+        assert!(
+            drawn * 100 > all,
+            "{name}: only {drawn} of {all} pixels are drawn on"
+        );
+        assert!(
+            drawn * 2 < all,
+            "{name}: {drawn} of {all} pixels are drawn on"
+        );
+        for series in 0..3 {
+            assert!(
+                count(Ink::Series(series)) > 100,
+                "{name}: series {series} is missing"
+            );
+        }
+        assert!(
+            count(Ink::Text) + count(Ink::Muted) > 100,
+            "{name}: no text"
+        );
+    }
+}
+
+/// Reads a PNG through plotters' own image library.
+fn pixels(path: &std::path::Path) -> Vec<u8> {
+    let decoder = png::Decoder::new(std::io::BufReader::new(fs::File::open(path).unwrap()));
+    let mut reader = decoder.read_info().unwrap();
+    let mut out = vec![0; reader.output_buffer_size()];
+    let info = reader.next_frame(&mut out).unwrap();
+    assert_eq!(info.color_type, png::ColorType::Rgb);
+    out
+}
