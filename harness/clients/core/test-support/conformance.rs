@@ -18,6 +18,7 @@ pub mod server;
 
 use std::net::TcpListener;
 use std::process::Command;
+use std::sync::atomic::Ordering;
 
 use client::{Client, Knob, job, run};
 use server::{Manner, Server};
@@ -112,18 +113,20 @@ pub fn counts(program: &str, options: &[Knob<'_>], users_per_thread: i64) {
 /// A user closes its connection before it opens the next one.
 pub fn closes_before_it_opens(program: &str, options: &[Knob<'_>]) {
     for keep_alive in [true, false] {
-        let server = Server::one_at_a_time(Manner::Good);
+        let server = Server::start(Manner::Good);
         let knobs = with(
             options,
             &[
                 ("keep_alive", Value::Bool(keep_alive)),
                 ("same_user", Value::Bool(false)),
-                ("iterations", Value::Int(20)),
+                ("iterations", Value::Int(100)),
                 ("expect.body_bytes", Value::Int(5)),
             ],
         );
         let o = run(program, &url(&server), &knobs);
-        assert_eq!((o.total.good, o.total.connections), (20, 20), "{o:?}");
+        assert_eq!((o.total.good, o.total.connections), (100, 100), "{o:?}");
+        let overlaps = server.seen.overlaps.load(Ordering::SeqCst);
+        assert_eq!(overlaps, 0, "keep_alive {keep_alive}");
     }
 }
 
