@@ -13,12 +13,16 @@
 
 #[path = "client.rs"]
 pub mod client;
+#[path = "ports.rs"]
+mod ports;
 #[path = "server.rs"]
 pub mod server;
 
 use std::net::TcpListener;
 use std::process::Command;
 use std::sync::atomic::Ordering;
+
+pub use ports::ports_run_out;
 
 use client::{Client, Knob, job, run};
 use server::{Manner, Server};

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -54,24 +54,24 @@ pub struct Seen {
 pub struct Server {
     pub address: SocketAddr,
     pub seen: Arc<Seen>,
-    stop: Arc<AtomicBool>,
+    listener: TcpListener,
     accept: Option<JoinHandle<()>>,
 }
 
 impl Server {
     pub fn start(manner: Manner) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self::start_on(0, manner)
+    }
+
+    pub fn start_on(port: u16, manner: Manner) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
         let address = listener.local_addr().unwrap();
-        let (seen, stop) = (Arc::new(Seen::default()), Arc::new(AtomicBool::new(false)));
-        let (s, at_end) = (Arc::clone(&seen), Arc::clone(&stop));
+        let seen = Arc::new(Seen::default());
+        let (s, at) = (Arc::clone(&seen), listener.try_clone().unwrap());
         let accept = std::thread::spawn(move || {
             let mut handlers = Vec::new();
             let mut before: Option<TcpStream> = None;
-            loop {
-                let (stream, _) = listener.accept().unwrap();
-                if at_end.load(Ordering::SeqCst) {
-                    break;
-                }
+            while let Ok((stream, _)) = at.accept() {
                 s.connections.fetch_add(1, Ordering::SeqCst);
                 if before.is_some_and(|b| !has_ended(&b)) {
                     s.overlaps.fetch_add(1, Ordering::SeqCst);
@@ -88,7 +88,7 @@ impl Server {
         Self {
             address,
             seen,
-            stop,
+            listener,
             accept: Some(accept),
         }
     }
@@ -102,9 +102,8 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::SeqCst);
-        // Wakes accept().
-        let _ = TcpStream::connect(self.address);
+        // Ends accept() with an error. A connection of our own would need a port.
+        let _ = socket2::SockRef::from(&self.listener).shutdown(Shutdown::Both);
         if let Some(accept) = self.accept.take() {
             let ended = accept.join();
             assert!(

@@ -35,6 +35,11 @@ fn limits_of_the_kernel() {
 }
 
 #[test]
+fn ports_run_out() {
+    conformance::ports_run_out("ports_run_out", PROGRAM, &[]);
+}
+
+#[test]
 fn window() {
     conformance::window(PROGRAM, &[], 5);
 }

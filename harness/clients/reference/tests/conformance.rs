@@ -55,6 +55,16 @@ fn limits_of_the_kernel() {
 }
 
 #[test]
+fn ports_run_out_with_epoll() {
+    conformance::ports_run_out("ports_run_out_with_epoll", PROGRAM, &[]);
+}
+
+#[test]
+fn ports_run_out_when_blocking() {
+    conformance::ports_run_out("ports_run_out_when_blocking", PROGRAM, &blocking());
+}
+
+#[test]
 fn window() {
     conformance::window(PROGRAM, &[], 5);
     conformance::window(PROGRAM, &blocking(), 1);
