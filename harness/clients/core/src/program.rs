@@ -17,7 +17,7 @@ type Stdin = LineReader<std::io::Stdin>;
 
 /// The whole `main` of a client program: speaks the protocol and runs `thread` on each of the
 /// job's threads. `thread` allocates, passes the gate, makes load, closes its connections and
-/// returns what it recorded. `check` may refuse a job that [`crate::setup`]'s rules let pass.
+/// returns what it recorded. `check` may refuse a job that `hello` alone would let pass.
 pub fn serve(
     hello: Hello,
     check: impl FnOnce(&Setup) -> Result<(), Refusal>,

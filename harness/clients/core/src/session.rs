@@ -37,7 +37,8 @@ pub trait Session {
 
     /// One GET of the job's URL, the body read to its end. Opens a connection if there is none;
     /// with `keep_alive` false it carries `Connection: close` and leaves no connection behind.
-    /// Status and length are judged by the caller.
+    /// Status and length are judged by the caller, who also measures: what this call does after
+    /// the last byte, such as a close, is part of the request's latency.
     fn request(&mut self, meter: &mut dyn Meter) -> Result<Response, Failure>;
 }
 
