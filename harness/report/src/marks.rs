@@ -77,7 +77,11 @@ pub(crate) fn inside(d: &mut Drawing, at: Spot, series: usize) {
 /// What a legend shows in front of a text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Sample {
-    Line { series: usize, points: bool },
+    Line {
+        series: usize,
+        dashed: bool,
+        points: bool,
+    },
     Bar(usize),
     Hollow(usize),
     Missing,
@@ -99,9 +103,14 @@ impl Sample {
     pub(crate) fn draw(self, d: &mut Drawing, (x, y): Spot) {
         let middle = (x + self.width() / 2.0, y);
         match self {
-            Self::Line { series, points } => {
+            Self::Line {
+                series,
+                dashed,
+                points,
+            } => {
+                let dash = if dashed { dash(series) } else { None };
                 let ends = vec![(x, y), (x + self.width(), y)];
-                d.path(ends, Ink::Series(series), 2.0, dash(series));
+                d.path(ends, Ink::Series(series), 2.0, dash);
                 if points {
                     point(d, middle, series);
                 }
@@ -123,5 +132,5 @@ impl Sample {
 /// A line that nothing should cross.
 pub(crate) fn limit_line(d: &mut Drawing, from: f64, to: f64, y: f64) {
     let dash = crate::theme::DASHES[4];
-    d.path(vec![(from, y), (to, y)], Ink::Limit, 1.0, dash);
+    d.path(vec![(from, y), (to, y)], Ink::Limit, 1.2, dash);
 }

@@ -56,17 +56,40 @@ pub(crate) fn shorten(name: &str, room: f64, size: f64, bold: bool) -> String {
     with(kept.saturating_sub(1))
 }
 
+/// Cuts a text behind blanks and the joints of names, but not inside a number ("100,000").
+fn pieces(name: &str) -> Vec<String> {
+    let letters: Vec<char> = name.chars().collect();
+    let digit = |i: Option<usize>| {
+        i.and_then(|i| letters.get(i))
+            .is_some_and(char::is_ascii_digit)
+    };
+    let mut out = vec![String::new()];
+    for (i, c) in letters.iter().enumerate() {
+        // There is always a last piece: the list starts with one and only grows.
+        if let Some(piece) = out.last_mut() {
+            piece.push(*c);
+        }
+        let joint = " _,=/-.;:".contains(*c);
+        let in_number = *c != ' ' && digit(i.checked_sub(1)) && digit(Some(i + 1));
+        if joint && !in_number {
+            out.push(String::new());
+        }
+    }
+    out
+}
+
 /// Breaks a text into lines no wider than `room` px, behind blanks and the joints of names.
 /// A piece that is too wide by itself stands alone, too wide.
 pub(crate) fn wrap(name: &str, room: f64, size: f64, bold: bool) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let name = text::printable(name);
-    for piece in name.split_inclusive([' ', '_', ',', '=', '/', '-', '.', ';', ':']) {
+    for piece in pieces(&name) {
         match lines.last_mut() {
             Some(line) if text::width(&format!("{line}{piece}"), size, bold) <= room => {
-                line.push_str(piece);
+                line.push_str(&piece);
             }
-            _ => lines.push(piece.to_owned()),
+            _ if piece.is_empty() => {}
+            _ => lines.push(piece),
         }
     }
     for line in &mut lines {
@@ -102,9 +125,9 @@ pub(crate) struct Categories {
 /// Chooses between one line, several lines and turned labels for places that are `step` px wide.
 pub(crate) fn categories(names: &[String], step: f64, size: f64) -> Categories {
     const LINES: usize = 3;
-    const LONGEST: f64 = 130.0;
+    const LONGEST: f64 = 170.0;
     let line = size * text::LEADING;
-    let room = step - 4.0;
+    let room = step - 8.0;
     let flat: Vec<_> = names.iter().map(|n| wrap(n, room, size, false)).collect();
     let fits = |lines: &Vec<String>| {
         lines.len() <= LINES && lines.iter().all(|l| text::width(l, size, false) <= room)
@@ -188,6 +211,11 @@ mod tests {
         assert_eq!(
             wrap("requests_per_iteration", 82.0, 12.0, false),
             ["requests_", "per_iteration"]
+        );
+        assert_eq!(
+            wrap("100,000 1.5-2", 10.0, 12.0, false),
+            ["100,000", "1.5-2"],
+            "numbers stay whole"
         );
         assert_eq!(wrap("", 70.0, 12.0, false), [""]);
         let two = wrap_short("one two three four five six", 60.0, 2, 12.0, false);

@@ -2,6 +2,9 @@
 
 use crate::number;
 
+/// Below that, steps and decades are subnormal and vanish: such a value is drawn as 0.
+const TINY: f64 = 1e-290;
+
 /// A value axis: its ends and its labelled ticks.
 #[derive(Clone, Debug)]
 pub(crate) struct Scale {
@@ -19,8 +22,7 @@ impl Scale {
     /// with at most `most` steps. Values that are not finite count for nothing.
     pub(crate) fn linear(values: impl IntoIterator<Item = f64>, most: usize) -> Self {
         let (lo, hi) = bounds(values, |v| v.is_finite()).unwrap_or((0.0, 0.0));
-        // Below that, steps are subnormal and vanish.
-        let hi = if hi - lo.min(0.0) < 1e-290 { 1.0 } else { hi };
+        let hi = if hi - lo.min(0.0) < TINY { 1.0 } else { hi };
         let (first, last, step) = steps(lo.min(0.0), hi.max(0.0), most);
         let at = |k: i64| k as f64 * step;
         let ticks: Vec<f64> = (first..=last).map(at).filter(|t| t.is_finite()).collect();
@@ -37,16 +39,16 @@ impl Scale {
     /// From `lo` to exactly `hi`, as a time axis needs it: a trial has no round end.
     pub(crate) fn exact(lo: f64, hi: f64, most: usize) -> Self {
         let mut scale = Self::linear([lo, hi], most);
-        if lo.is_finite() && hi.is_finite() && hi - lo > 1e-290 {
+        if lo.is_finite() && hi.is_finite() && hi - lo > TINY {
             (scale.lo, scale.hi) = (lo, hi);
             scale.ticks.retain(|(t, _)| (lo..=hi).contains(t));
         }
         scale
     }
 
-    /// Whole decades around the positive values, with at most `most` labels.
+    /// Whole decades around the positive values (1 to 10 if there are none), with at most `most` labels.
     pub(crate) fn log(values: impl IntoIterator<Item = f64>, most: usize) -> Self {
-        let (lo, hi) = bounds(values, |v| v.is_finite() && v > 0.0).unwrap_or((1.0, 10.0));
+        let (lo, hi) = bounds(values, |v| v.is_finite() && v > TINY).unwrap_or((1.0, 10.0));
         let (first, mut last) = (lo.log10().floor(), hi.log10().ceil());
         if last <= first {
             last = first + 1.0;
@@ -151,7 +153,7 @@ mod tests {
 
     #[test]
     fn log_axes_cover_whole_decades() {
-        let table: [(&[f64], usize, &[&str]); 5] = [
+        let table: [(&[f64], usize, &[&str]); 6] = [
             (
                 &[150.0, 40_000.0],
                 6,
@@ -160,7 +162,12 @@ mod tests {
             (&[20.0, 40.0], 6, &["10", "20", "50", "100"]), // one decade needs more labels
             (&[0.0, -1.0], 6, &["1", "2", "5", "10"]),      // nothing positive
             (&[1.0], 2, &["1", "10"]),
-            (&[1e-300, 1e300], 3, &["1e-300", "1e-100", "1e100", "1e300"]), // thinned
+            (&[6.7e-310], 2, &["1", "10"]), // subnormal: its decade would have no tick
+            (
+                &[1e-200, 1e200],
+                4,
+                &["1e-200", "1e-100", "1", "1e100", "1e200"],
+            ), // thinned
         ];
         for (values, most, want) in table {
             let scale = Scale::log(values.iter().copied(), most);

@@ -1,6 +1,7 @@
 //! How wide a text is, before it is drawn; and the one family that charts use.
 
-use std::sync::OnceLock;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use plotters::style::{FontDesc, FontFamily, FontStyle, register_font};
 
@@ -39,17 +40,26 @@ pub(crate) fn font(size: f64, bold: bool) -> FontDesc<'static> {
     FontDesc::new(FontFamily::SansSerif, size, style)
 }
 
-/// Width in px of a text of `size` px, with some slack.
+/// Width in px of a text of `size` px, with some slack. Kerning is left out: it only narrows.
 pub(crate) fn width(text: &str, size: f64, bold: bool) -> f64 {
-    // plotters answers in whole px: ask for a large text and scale down.
-    const LARGE: f64 = 100.0;
-    let measured = register()
-        .then(|| font(LARGE * HEIGHT_PER_EM, bold).layout_box(text).ok())
-        .flatten()
-        .map(|((left, _), (right, _))| f64::from(right - left) / LARGE);
-    // 0.6 em a letter is wider than the average of any common font.
-    let em = measured.unwrap_or_else(|| text.chars().count() as f64 * 0.6);
-    em * size * SLACK
+    text.chars().map(|c| advance(c, bold)).sum::<f64>() * size * SLACK
+}
+
+/// Width of a letter in em. Kept, because a report asks for some hundred letters very often.
+fn advance(letter: char, bold: bool) -> f64 {
+    // plotters answers in whole px: ask for a large letter and scale down.
+    const LARGE: f64 = 1_000.0;
+    static KNOWN: Mutex<BTreeMap<(char, bool), f64>> = Mutex::new(BTreeMap::new());
+    // A map that is only ever added to is whole even if another thread panicked.
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    *known.entry((letter, bold)).or_insert_with(|| {
+        let font = register().then(|| font(LARGE * HEIGHT_PER_EM, bold));
+        let measured = font.and_then(|f| f.layout_box(letter.encode_utf8(&mut [0; 4])).ok());
+        // 0.6 em is wider than the average letter of any common font.
+        measured.map_or(0.6, |((left, _), (right, _))| {
+            f64::from(right - left) / LARGE
+        })
+    })
 }
 
 /// A text that XML can carry: control characters and non-characters become "�".

@@ -14,7 +14,7 @@ use crate::theme::{Ink, dash, marker};
 const GAP: f64 = 16.0;
 /// A label at a line's end: its height, and what stands in front of its text.
 const END_HEIGHT: f64 = 15.0;
-const END_LEAD: f64 = 16.0;
+const END_LEAD: f64 = 28.0;
 
 /// Draws the chart.
 pub(crate) fn draw(chart: &AxisChart, frame: Frame) -> Drawing {
@@ -143,6 +143,7 @@ fn legend(chart: &AxisChart, layout: &Layout) -> Vec<Entry> {
         for line in chart.facets.iter().flat_map(|f| &f.lines) {
             let sample = Sample::Line {
                 series: line.colour,
+                dashed: true,
                 points: true,
             };
             let entry = Entry::new(sample, &line.name);
@@ -214,7 +215,7 @@ fn panel(d: &mut Drawing, plot: Rect, facet: &Facet, chart: &AxisChart, layout: 
     }
 }
 
-/// Names each line at its end. The names are pushed apart; a thin line leads to a moved one.
+/// Names each line at its end. The names are pushed apart; a thin line leads to each.
 fn name_ends(d: &mut Drawing, plot: Rect, ends: &[(&Line, Spot)]) {
     let wanted: Vec<f64> = ends.iter().map(|(_, s)| s.1).collect();
     let (lo, hi) = (plot.top - END_HEIGHT / 2.0, plot.bottom + END_HEIGHT / 2.0);
@@ -222,13 +223,12 @@ fn name_ends(d: &mut Drawing, plot: Rect, ends: &[(&Line, Spot)]) {
         return;
     };
     for ((line, from), y) in ends.iter().zip(placed) {
-        let ink = Ink::Series(line.colour);
+        // Grey, or it would be read as a course of the line; the point says whose name it is.
         let start = from.0 + marks::RADIUS + 3.0;
-        let bend = plot.right + 2.0;
-        let mut lead = vec![(start, from.1), (bend, from.1), (bend + END_LEAD - 6.0, y)];
-        // A line that ends before the last category is led to its name all along.
-        lead.dedup();
-        d.path(lead, ink, 0.8, None);
+        let sample = plot.right + END_LEAD - 10.0;
+        let lead = vec![(start, from.1), (plot.right, from.1), (sample - 6.0, y)];
+        d.path(lead, Ink::Axis, 0.6, None);
+        marks::point(d, (sample, y), line.colour);
         d.text(Label::new((plot.right + END_LEAD, y), &line.name, SIZE));
     }
 }

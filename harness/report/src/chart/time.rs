@@ -11,6 +11,8 @@ use crate::theme::{Ink, dash};
 
 /// Up to so many points a value is drawn as holding until the next; denser ones are joined.
 const STEPS_UP_TO: usize = 200;
+/// So many points of a dense line are shown, for noise swallows dashes.
+const SHOWN: usize = 9;
 /// A limit this many times above the data would flatten it; it is then only named.
 const LIMIT_WITHIN: f64 = 4.0;
 
@@ -40,13 +42,16 @@ pub(crate) fn draw(chart: &TimeChart, frame: Frame) -> Drawing {
             }
         }
         frame::value_axis(&mut d, plot, scale, true);
-        // Below the lines: a level at its limit must not vanish behind it.
+        for series in &panel.series {
+            course(&mut d, plot, series, &time, scale);
+            if dense(series) && panel.series.len() > 1 {
+                sparse_points(&mut d, plot, series, &time, scale);
+            }
+        }
+        // Above the lines: a level at its limit would hide it.
         if let Some((value, _)) = panel.limit.as_ref().filter(|_| limit_is_drawn(panel)) {
             let f = scale.at(*value).unwrap_or(1.0);
             marks::limit_line(&mut d, plot.left, plot.right, plot.y(f));
-        }
-        for series in &panel.series {
-            course(&mut d, plot, series, &time, scale);
         }
         y = plot.bottom + 12.0;
     }
@@ -126,7 +131,8 @@ fn head(d: &mut Drawing, panel: &Panel, scale: &Scale, y: f64) -> f64 {
     for series in panel.series.iter().filter(|_| !alone) {
         let sample = Sample::Line {
             series: series.colour,
-            points: false,
+            dashed: !dense(series),
+            points: dense(series),
         };
         let measured = series.points.iter().any(|(_, v)| v.is_some());
         let note = if measured { "" } else { " (not measured)" };
@@ -143,10 +149,25 @@ fn head(d: &mut Drawing, panel: &Panel, scale: &Scale, y: f64) -> f64 {
     frame::legend_strip(d, Rect::new(MARGIN, y, room, 0.0), &entries)
 }
 
+fn dense(series: &Series) -> bool {
+    series.points.len() > STEPS_UP_TO
+}
+
+/// A few points on a dense line, at other places for each series.
+fn sparse_points(d: &mut Drawing, plot: Rect, series: &Series, time: &Scale, scale: &Scale) {
+    let every = (series.points.len() / SHOWN).max(1);
+    let first = every * (series.colour % 4) / 4;
+    for (t, v) in series.points.iter().skip(first).step_by(every) {
+        if let (Some(x), Some(y)) = (time.at(*t), v.and_then(|v| scale.at(v))) {
+            marks::point(d, (plot.x(x), plot.y(y)), series.colour);
+        }
+    }
+}
+
 /// One series, broken where a value is missing.
 fn course(d: &mut Drawing, plot: Rect, series: &Series, time: &Scale, scale: &Scale) {
     let ink = Ink::Series(series.colour);
-    let steps = series.points.len() <= STEPS_UP_TO;
+    let steps = !dense(series);
     let spot = |t: f64, v: f64| Some((plot.x(time.at(t)?), plot.y(scale.at(v)?)));
     let mut run: Vec<Spot> = Vec::new();
     let mut last_step = 0.0;
@@ -166,7 +187,7 @@ fn course(d: &mut Drawing, plot: Rect, series: &Series, time: &Scale, scale: &Sc
         }
         match here {
             Some(s) => run.push(s),
-            None => flush(d, &mut run, series.colour, ink),
+            None => flush(d, &mut run, series, ink),
         }
     }
     // The last value holds as long as the one before it did.
@@ -174,10 +195,10 @@ fn course(d: &mut Drawing, plot: Rect, series: &Series, time: &Scale, scale: &Sc
         let end = time.at(t + last_step).map_or(x, |f| plot.x(f));
         run.push((end, y));
     }
-    flush(d, &mut run, series.colour, ink);
+    flush(d, &mut run, series, ink);
 }
 
-fn flush(d: &mut Drawing, run: &mut Vec<Spot>, series: usize, ink: Ink) {
+fn flush(d: &mut Drawing, run: &mut Vec<Spot>, series: &Series, ink: Ink) {
     let mut points = std::mem::take(run);
     level(&mut points);
     match points.as_slice() {
@@ -186,7 +207,8 @@ fn flush(d: &mut Drawing, run: &mut Vec<Spot>, series: usize, ink: Ink) {
             // A single value between two gaps has no length: a short stroke makes it seen.
             d.line((x - 1.5, *y), (x + 1.5, *y), ink, 3.0);
         }
-        _ => d.path(points, ink, 2.0, dash(series)),
+        _ if dense(series) => d.path(points, ink, 1.5, None),
+        _ => d.path(points, ink, 2.0, dash(series.colour)),
     }
 }
 

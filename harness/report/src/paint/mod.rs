@@ -5,7 +5,8 @@ mod svg;
 
 use anyhow::anyhow;
 use plotters::coord::Shift;
-use plotters::element::{DashedPathElement, PathElement, Polygon, Text};
+use plotters::drawing::DrawingAreaErrorKind;
+use plotters::element::{Circle, DashedPathElement, PathElement, Polygon, Text};
 use plotters::prelude::{DrawingArea, DrawingBackend};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, FontTransform, RGBColor, ShapeStyle, TextStyle};
@@ -25,8 +26,8 @@ struct Brush<'a> {
     size_per_em: f64,
     /// how far below its place a text must be put so that capitals are centred there, em
     sink: f64,
-    /// whether dashes are drawn here (the bitmap) or by the viewer (SVG)
-    dashes: bool,
+    /// whether dashes and joints are drawn here (the bitmap) or by the viewer (SVG)
+    by_hand: bool,
     colour: &'a dyn Fn(Ink, Dash) -> RGBColor,
 }
 
@@ -57,11 +58,12 @@ fn paint<B: DrawingBackend>(
                     stroke_width: (width * brush.scale).round().max(1.0) as u32,
                 };
                 match dash {
-                    Some((on_px, off_px)) if brush.dashes => {
+                    Some((on_px, off_px)) if brush.by_hand => {
                         let size = |px: &u32| f64::from(*px) * brush.scale;
                         let (on_px, off_px) = (units(size(on_px)), units(size(off_px)));
                         on.draw(&DashedPathElement::new(points, on_px, off_px, style))
                     }
+                    None if brush.by_hand => joined(on, &points, style),
                     _ => on.draw(&PathElement::new(points, style)),
                 }
             }
@@ -69,10 +71,33 @@ fn paint<B: DrawingBackend>(
                 let (dx, dy) = if label.turned { (1.0, 0.0) } else { (0.0, 1.0) };
                 let sink = brush.sink * label.size;
                 let at = place((label.at.0 + dx * sink, label.at.1 + dy * sink));
-                on.draw(&Text::new(label.text.as_str(), at, style_of(label, brush)))
+                // The bitmap drops the space in front of each letter, and with it half of a blank.
+                let text = if brush.by_hand {
+                    label.text.replace(' ', " \u{200a}")
+                } else {
+                    label.text.clone()
+                };
+                on.draw(&Text::new(text, at, style_of(label, brush)))
             }
         };
         done.map_err(|e| anyhow!("cannot draw: {e}"))?;
+    }
+    Ok(())
+}
+
+/// A line piece by piece with round joints: drawn in one go, sharp turns would grow spikes.
+fn joined<B: DrawingBackend>(
+    on: &DrawingArea<B, Shift>,
+    points: &[(i32, i32)],
+    style: ShapeStyle,
+) -> Result<(), DrawingAreaErrorKind<B::ErrorType>> {
+    for piece in points.windows(2) {
+        on.draw(&PathElement::new(piece.to_vec(), style))?;
+    }
+    if style.stroke_width > 2 {
+        for joint in points.iter().skip(1).take(points.len().saturating_sub(2)) {
+            on.draw(&Circle::new(*joint, style.stroke_width / 2, style.filled()))?;
+        }
     }
     Ok(())
 }

@@ -31,7 +31,7 @@ pub(crate) fn png(drawing: &Drawing, theme: &Theme, path: &Path) -> anyhow::Resu
         scale: SCALE,
         size_per_em: text::HEIGHT_PER_EM,
         sink: 0.12,
-        dashes: true,
+        by_hand: true,
         colour: &colour,
     };
     paint(drawing, &area, &brush)?;

@@ -80,7 +80,7 @@ fn raw(drawing: &Drawing) -> anyhow::Result<String> {
         size_per_em: 1.24,
         // It lowers a centred text by half an ex (0.27 em); half of a capital is 0.36 em.
         sink: 0.08,
-        dashes: false,
+        by_hand: false,
         colour: &colour,
     };
     paint(drawing, &area, &brush)?;
