@@ -1,5 +1,7 @@
 //! Where labels go so that they never overlap. Pure: positions and texts in, positions and texts out.
 
+use std::collections::BTreeSet;
+
 use crate::text;
 
 /// Moves labels of height `gap` apart, each as little as possible, all within `lo..hi`.
@@ -125,7 +127,7 @@ pub(crate) struct Categories {
 /// Chooses between one line, several lines and turned labels for places that are `step` px wide.
 pub(crate) fn categories(names: &[String], step: f64, size: f64) -> Categories {
     const LINES: usize = 3;
-    const LONGEST: f64 = 170.0;
+    const LONGEST: f64 = 200.0;
     let line = size * text::LEADING;
     let room = step - 8.0;
     let flat: Vec<_> = names.iter().map(|n| wrap(n, room, size, false)).collect();
@@ -142,12 +144,25 @@ pub(crate) fn categories(names: &[String], step: f64, size: f64) -> Categories {
     }
     // Both are positive and the quotient is at most the number of px of a picture.
     let every = (line / step.max(0.1)).ceil().max(1.0) as usize;
-    let labels: Vec<Vec<String>> = names
-        .iter()
+    let turned = |room: f64| -> Vec<String> {
+        let short = |n: &String| shorten(n, room, size, false);
+        names.iter().map(short).collect()
+    };
+    // Two places that read the same would be worse than a long label.
+    let count = |of: &[String]| of.iter().collect::<BTreeSet<_>>().len();
+    let mut short = turned(LONGEST);
+    if count(&short) < count(names) {
+        short = turned(2.0 * LONGEST);
+    }
+    let labels: Vec<Vec<String>> = short
+        .into_iter()
         .enumerate()
-        .map(|(i, n)| match i % every {
-            0 => vec![shorten(n, LONGEST, size, false)],
-            _ => Vec::new(),
+        .map(|(i, label)| {
+            if i % every == 0 {
+                vec![label]
+            } else {
+                Vec::new()
+            }
         })
         .collect();
     let longest = labels
@@ -235,6 +250,12 @@ mod tests {
         );
         let turned = categories(&names(&["unbreakablename"; 4]), 30.0, 12.0);
         assert!(turned.turned && turned.labels.iter().all(|l| l.len() == 1));
+        let apart = ["true", "false"].map(|v| format!("{0}={v},{0}=1", "a_long_knob".repeat(2)));
+        let apart = categories(&apart, 30.0, 12.0);
+        assert_ne!(
+            apart.labels[0], apart.labels[1],
+            "what differs is not shortened away"
+        );
         let thinned = categories(&names(&["unbreakablename"; 9]), 6.0, 12.0);
         let shown: Vec<_> = thinned.labels.iter().map(|l| !l.is_empty()).collect();
         assert_eq!(
