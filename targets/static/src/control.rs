@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use yieldpoint_protocol::{ChannelError, FromProgram, Hello, LineReader, Role, ToProgram, send};
 use yieldpoint_terms::clock::{now_ns, sleep_until};
 
+use crate::counters::Totals;
 use crate::course::{Course, SLOT_NS};
 use crate::knobs::{KNOBS, Settings};
 use crate::target::{LogReader, Target, cpu_ns};
@@ -60,10 +61,12 @@ pub fn run() -> Result<(), ControlError> {
     let settings = Settings::from_job(&job).map_err(|e| fail(&mut out, e.to_string()))?;
     let target =
         Target::start(&settings, LogReader::Nobody).map_err(|e| fail(&mut out, e.to_string()))?;
+    let before = Before::read(&target);
     let listens = target.listens.to_string();
     send(&mut out, &FromProgram::Ready { listens })?;
     Session {
         target,
+        before,
         lines,
         out,
         window: None,
@@ -87,8 +90,24 @@ struct Window {
     ticks: u64,
 }
 
+/// The last reading before `go`.
+struct Before {
+    totals: Totals,
+    cpu_ns: u64,
+}
+
+impl Before {
+    fn read(target: &Target) -> Self {
+        Self {
+            totals: target.totals(),
+            cpu_ns: cpu_ns(),
+        }
+    }
+}
+
 struct Session {
     target: Target,
+    before: Before,
     lines: LineReader<File>,
     out: StdoutLock<'static>,
     window: Option<Window>,
@@ -120,14 +139,20 @@ impl Session {
 
     /// Forgets what was before. The counters run on: workers are never stopped to be reset.
     fn go(&mut self, start_at_ns: u64) {
+        // Where this thread wakes late, clients may have begun: what was read before they were
+        // told to is then the beginning, or their first requests would be missing for ever.
+        if now_ns() < start_at_ns {
+            self.before = Before::read(&self.target);
+        }
         self.window = Some(Window {
-            course: Course::new(start_at_ns, self.target.totals()),
-            cpu_start_ns: cpu_ns(),
+            course: Course::new(start_at_ns, self.before.totals),
+            cpu_start_ns: self.before.cpu_ns,
             ticks: 0,
         });
     }
 
     fn look(&mut self) -> Result<(), ControlError> {
+        self.before = Before::read(&self.target);
         let Some(window) = &mut self.window else {
             self.target.look(None);
             return Ok(());

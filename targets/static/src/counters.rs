@@ -2,7 +2,10 @@
 //! and shares no cache line.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
 
 use crate::reply::STATUSES;
 
@@ -13,10 +16,11 @@ pub struct Counter(AtomicU64);
 impl Counter {
     /// Adds. Only the owning worker may call this: a load and a store are cheaper than a locked add.
     pub fn add(&self, n: u64) {
-        self.0.store(self.0.load(Relaxed) + n, Relaxed);
+        self.0.store(self.0.load(Relaxed) + n, Release);
     }
+    /// Whoever sees a value sees all that the worker counted before it.
     fn get(&self) -> u64 {
-        self.0.load(Relaxed)
+        self.0.load(Acquire)
     }
 }
 
@@ -60,7 +64,8 @@ impl Totals {
     pub fn read(workers: &[impl AsRef<Counters>]) -> Self {
         let mut t = Self::default();
         for c in workers.iter().map(AsRef::as_ref) {
-            // Released before accepted: what is open can then never seem negative.
+            // Released first: what is open can then never seem negative, and where nothing is
+            // open, everything that a closed connection did is in this reading.
             t.released += c.released.get();
             t.accepted += c.accepted.get();
             t.requests += c.requests.get();
@@ -95,8 +100,7 @@ impl Totals {
 
     /// Connections open now (of a reading, not of a difference).
     pub fn active(&self) -> u64 {
-        // Relaxed reads of two workers may be out of order by a connection.
-        self.accepted.saturating_sub(self.released)
+        self.accepted - self.released
     }
 
     /// Responses of every status.

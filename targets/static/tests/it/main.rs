@@ -1,0 +1,7 @@
+//! The real program over a real socket pair, and raw sockets against it.
+
+mod client;
+mod closing;
+mod program;
+mod protocol;
+mod requests;
