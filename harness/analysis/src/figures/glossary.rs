@@ -1,0 +1,214 @@
+//! What words and columns mean.
+
+use yieldpoint_figures::Fact;
+use yieldpoint_record::Manifest;
+
+/// Words, then columns.
+const WORDS: [(&str, &str); 34] = [
+    (
+        "good request",
+        "A complete response of the expected status and length. Throughput always means good requests per second.",
+    ),
+    (
+        "window",
+        "The measured part of a trial. It has no warm-up unless one is set: that would hide the burst of the ports.",
+    ),
+    ("cell", "One combination of all knobs."),
+    ("trial", "One execution of a cell, in its own lab."),
+    (
+        "round",
+        "One pass over all cells in random order. Ratios are paired by round, so that drift of the machine does not look like a difference.",
+    ),
+    (
+        "role",
+        "cell: of the matrix; control: the twin of a cell, run to know the noise; ceiling: the reference client, run to know the limit of the target.",
+    ),
+    (
+        "status",
+        "ok; error: could not be measured; unsupported: the client cannot do the cell. Failed requests leave a trial ok.",
+    ),
+    ("flags", "Remarks that leave a trial ok, joined by commas."),
+    (
+        "virtual user",
+        "One closed loop of iterations. Users = processes × threads × users_per_thread.",
+    ),
+    (
+        "iteration",
+        "requests_per_iteration requests by one virtual user, one after the other.",
+    ),
+    (
+        "TIME_WAIT",
+        "The end that closes a connection first keeps its port for 60 s and a little more; it is not free for the same destination until then.",
+    ),
+    (
+        "burst only",
+        "The trial ended before a TIME_WAIT cycle (125 s to be safe) did: it lived on ports that were free at its start.",
+    ),
+    (
+        "ran out of ports",
+        "At least one request met address_not_available: no local port was free.",
+    ),
+    (
+        "good_per_s",
+        "1/s. Good requests in the window ÷ its length.",
+    ),
+    (
+        "attempts, good, errors",
+        "Requests that ended in the window; attempts = good + errors.",
+    ),
+    (
+        "connections",
+        "Connections the client opened in the window. In the timeline: in the slot (by the client), or accepted in it (by the target).",
+    ),
+    (
+        "requests_total, connections_total",
+        "Requests and connections of the client from go to its exit.",
+    ),
+    (
+        "target_requests, target_connections",
+        "Requests read and connections accepted by the target from go to exit.",
+    ),
+    (
+        "p50_ns, p90_ns, p99_ns, p999_ns, max_ns",
+        "ns. Time from the start of a good request to its last byte, a connect that it needed included.",
+    ),
+    (
+        "connect_p50_ns, connect_p99_ns",
+        "ns. Time of connect() of opened connections; missing where the library hides it.",
+    ),
+    (
+        "client_cpu_us_per_good",
+        "µs. CPU time of the client, user and system, from the first sample to the last ÷ good requests from go to exit.",
+    ),
+    (
+        "target_cpu_us_per_request",
+        "µs. CPU time of the target since go ÷ requests it read.",
+    ),
+    (
+        "client_rss_peak_kib",
+        "KiB. Peak resident memory of the client.",
+    ),
+    (
+        "time_wait_start",
+        "TIME_WAIT entries of the lab before go; 0 in a private lab.",
+    ),
+    (
+        "time_wait_peak",
+        "Most TIME_WAIT entries in any sample, both ends together.",
+    ),
+    (
+        "time_wait_client, time_wait_target",
+        "TIME_WAIT entries after the window, by the end that holds them.",
+    ),
+    (
+        "lab_mode",
+        "private: fresh namespaces for each trial; host: the machine's own network.",
+    ),
+    (
+        "t_ms, first_ms",
+        "ms from go; in the timeline the start of the slot.",
+    ),
+    (
+        "dur_ms",
+        "ms. Length of a slot; counts belong to the slot and are not rates.",
+    ),
+    (
+        "series_source",
+        "Who saw the slot: target (100 ms) or client (1 s).",
+    ),
+    (
+        "responses, bytes_out",
+        "Responses completed and bytes written by the target in the slot.",
+    ),
+    (
+        "active, listen_queue",
+        "Open connections and length of the target's accept queue at the end of the slot.",
+    ),
+    (
+        "value_ns, count",
+        "ns, number. Slots of the histograms: the greatest time that falls into the slot, and how many did.",
+    ),
+    (
+        "order, started",
+        "Place of the trial in the run from 0, and when it began (UTC).",
+    ),
+];
+
+/// Words, columns, knobs that vary or always have a column, and metrics.
+pub(super) fn glossary(manifest: &Manifest) -> Vec<Fact> {
+    let fact = |name: &str, value: &str| Fact {
+        name: name.to_owned(),
+        value: value.to_owned(),
+    };
+    let words = WORDS.iter().map(|(name, value)| fact(name, value));
+    let mut names: Vec<&str> = crate::trials::ALWAYS.to_vec();
+    for axis in &manifest.axes {
+        if !names.contains(&axis.name.as_str()) {
+            names.push(&axis.name);
+        }
+    }
+    for name in &manifest.set {
+        if !names.contains(&name.as_str()) {
+            names.push(name);
+        }
+    }
+    let knobs = names
+        .into_iter()
+        .map(|name| fact(name, &of_knob(manifest, name)));
+    let metrics = manifest.metrics.iter().map(|m| {
+        let unit = if m.unit.is_empty() {
+            String::new()
+        } else {
+            format!("{}. ", m.unit)
+        };
+        let total = if m.counter { " A running total." } else { "" };
+        fact(
+            &m.name,
+            &format!("{unit}{}{total} Source: {}", m.doc, m.source),
+        )
+    });
+    words.chain(knobs).chain(metrics).collect()
+}
+
+/// What a knob or axis means, in the words of its owner.
+pub(super) fn of_knob(manifest: &Manifest, name: &str) -> String {
+    let declared = manifest.knobs.iter().find(|k| k.answers_to(name));
+    match declared {
+        Some(knob) => knob.doc.to_string(),
+        None if name == "client" => "The load client.".to_owned(),
+        None => "A bundle of the matrix: a named set of knobs.".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{synthetic, tables};
+
+    #[test]
+    fn every_column_of_every_table_is_explained() {
+        let axis = [yieldpoint_terms::Value::Text("wide".into())];
+        let manifest = synthetic::manifest(&[("kernel", &axis)]);
+        let known: Vec<String> = glossary(&manifest)
+            .iter()
+            .flat_map(|f| f.name.split(", ").map(str::to_owned).collect::<Vec<_>>())
+            .collect();
+        let made = tables(&manifest, &[]).unwrap();
+        // Their names say it.
+        let plain = ["error", "kind", "example", "histogram"];
+        for table in [
+            &made.trials,
+            &made.timeline,
+            &made.samples,
+            &made.errors,
+            &made.histograms,
+        ] {
+            for name in synthetic::names(table) {
+                assert!(
+                    plain.contains(&name) || known.iter().any(|k| k == name),
+                    "\"{name}\""
+                );
+            }
+        }
+    }
+}
