@@ -2,6 +2,7 @@
 
 use std::net::SocketAddrV4;
 use std::os::fd::OwnedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::SystemTime;
@@ -76,11 +77,12 @@ impl Target {
             target.counters.push(worker.counters());
             let name = format!("worker-{i}");
             std::thread::Builder::new().name(name).spawn(move || {
-                if let Err(e) = worker.run() {
-                    // Without its epoll a worker serves nobody: better no target than half of one.
+                // Returns only when its epoll fails; a panic has said why by itself.
+                if let Ok(Err(e)) = catch_unwind(AssertUnwindSafe(|| worker.run())) {
                     eprintln!("a worker ended: {e}");
-                    std::process::exit(1);
                 }
+                // Better no target than half of one.
+                std::process::exit(1);
             })?;
         }
         let limit = target.queue().limit;

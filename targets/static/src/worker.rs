@@ -1,6 +1,7 @@
 //! The loop of one worker: epoll, accept, and whatever a connection wants. No lock, no allocation a request.
 
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -116,7 +117,7 @@ impl Worker {
     }
 
     /// Serves for ever; an error is one of epoll itself.
-    pub fn run(mut self) -> std::io::Result<()> {
+    pub fn run(mut self) -> std::io::Result<Infallible> {
         let mut events = Vec::with_capacity(EVENTS);
         loop {
             events.clear();
