@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use yieldpoint_lab::probe;
-use yieldpoint_matrix::{Changes, Matrix, describe_clients};
+use yieldpoint_matrix::{Changes, Matrix, describe_clients, parse_only, parse_set};
 use yieldpoint_protocol::Role;
 use yieldpoint_run::{LabChoice, Plan, Programs, Refusals, catalog, plan};
 use yieldpoint_terms::Catalog;
@@ -63,7 +63,12 @@ pub fn prepare(args: &MatrixArgs) -> anyhow::Result<Prepared> {
         programs.ask(Role::Client, &client, how.command);
     }
     let catalog = catalog(yieldpoint_clients_core::KNOBS, &programs);
-    let changes = Changes::parse(&args.set, &args.only, args.rounds, args.seed).map_err(refused)?;
+    let changes = Changes {
+        set: args.set.iter().map(|t| parse_set(t)).collect::<Result<_, _>>()?,
+        only: args.only.iter().map(|t| parse_only(t)).collect::<Result<_, _>>()?,
+        rounds: args.rounds,
+        seed: args.seed,
+    };
     let matrix = Matrix::parse(
         &name,
         &shown,
@@ -94,15 +99,8 @@ pub fn prepare(args: &MatrixArgs) -> anyhow::Result<Prepared> {
 /// What "auto" means here: private, if the whole sequence works.
 pub fn lab(programs: &Programs) -> LabChoice {
     let report = probe(&programs.lab);
-    if report.works() {
-        LabChoice {
-            mode: Mode::Private,
-            why: None,
-        }
-    } else {
-        LabChoice {
-            mode: Mode::Host,
-            why: Some(report.to_string()),
-        }
+    LabChoice {
+        mode: report.mode(),
+        why: report.refusal.map(|r| r.to_string()),
     }
 }

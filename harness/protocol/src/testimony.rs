@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// Totals from `go` to `report`, and their course.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -13,6 +13,7 @@ pub struct Testimony {
     /// complete requests read
     pub requests: u64,
     /// complete responses written, by status
+    #[serde(deserialize_with = "by_status")]
     pub responses: BTreeMap<u16, u64>,
     /// bytes read from sockets
     pub bytes_in: u64,
@@ -52,4 +53,30 @@ pub struct TargetSeries {
     pub active: Vec<u64>,
     /// length of the accept queue at the end of each slot
     pub listen_queue: Vec<u64>,
+}
+
+/// Keys of a JSON object are texts, and inside of a tagged message serde does not turn them into
+/// numbers by itself.
+fn by_status<'de, D: Deserializer<'de>>(d: D) -> Result<BTreeMap<u16, u64>, D::Error> {
+    BTreeMap::<String, u64>::deserialize(d)?
+        .into_iter()
+        .map(|(status, n)| Ok((status.parse().map_err(serde::de::Error::custom)?, n)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::FromProgram;
+
+    #[test]
+    fn a_testimony_survives_the_trip_as_a_message() {
+        let sent = Testimony {
+            responses: [(200, 5), (404, 1)].into(),
+            ..Testimony::default()
+        };
+        let line = serde_json::to_string(&FromProgram::Testimony(Box::new(sent.clone()))).unwrap();
+        let heard: FromProgram = serde_json::from_str(&line).unwrap();
+        assert_eq!(heard, FromProgram::Testimony(Box::new(sent)));
+    }
 }

@@ -136,11 +136,15 @@ impl Knob {
         }
     }
 
-    /// The value where none is set: the declared one, or the first word of a choice.
+    /// The value where none is set: the declared one (with the type it loses on the wire, where a
+    /// duration is a number), or the first word of a choice.
     #[must_use]
     pub fn default_value(&self) -> Option<Value> {
         match (&self.default, &self.kind) {
             (None, Kind::Choice { of }) => of.first().map(|w| Value::Text(w.to_string())),
+            (Some(Value::Int(ns)), Kind::Duration { .. }) => {
+                u64::try_from(*ns).ok().map(|ns| Value::Duration(Nanos(ns)))
+            }
             (declared, _) => declared.clone(),
         }
     }
@@ -309,6 +313,18 @@ mod tests {
             threads.parse("threads", "3").ok(),
             Some(Value::Int(3)),
             "a command line is all text"
+        );
+    }
+
+    #[test]
+    fn a_default_keeps_its_type_over_the_wire() {
+        let (least, most) = (Nanos(1), Nanos::from_secs(86_400));
+        let sent = Knob::duration("keepalive_timeout", Nanos::from_secs(75), least, most, "");
+        let line = serde_json::to_string(&sent).unwrap();
+        let heard: Knob = serde_json::from_str(&line).unwrap();
+        assert_eq!(
+            heard.default_value(),
+            Some(Value::Duration(Nanos::from_secs(75)))
         );
     }
 

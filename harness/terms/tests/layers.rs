@@ -15,7 +15,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sample", &[]),
     ("clients-core", &["protocol"]),
     ("clients-core-async", &["clients-core", "protocol"]),
-    ("client-*", &["clients-core", "clients-core-async", "protocol"]),
+    (
+        "client-*",
+        &["clients-core", "clients-core-async", "protocol"],
+    ),
     ("target-*", &["protocol"]),
     ("run", &["matrix", "lab", "sample", "record", "protocol"]),
     ("figures", &[]),
@@ -47,7 +50,9 @@ struct Graph {
 }
 
 fn text(v: &Value) -> String {
-    v.as_str().expect("cargo metadata gives a text here").to_owned()
+    v.as_str()
+        .expect("cargo metadata gives a text here")
+        .to_owned()
 }
 
 fn list(v: &Value) -> &Vec<Value> {
@@ -56,19 +61,35 @@ fn list(v: &Value) -> &Vec<Value> {
 
 fn graph() -> Graph {
     let out = Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version=1", "--locked", "--offline", "--manifest-path"])
+        .args([
+            "metadata",
+            "--format-version=1",
+            "--locked",
+            "--offline",
+            "--manifest-path",
+        ])
         .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.toml"))
         .output()
         .expect("cargo runs");
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    assert!(
+        out.status.success(),
+        "{}",
+        String::from_utf8_lossy(&out.stderr)
+    );
     let all: Value = serde_json::from_slice(&out.stdout).expect("cargo prints JSON");
-    let names: BTreeMap<_, _> =
-        list(&all["packages"]).iter().map(|p| (text(&p["id"]), text(&p["name"]))).collect();
+    let names: BTreeMap<_, _> = list(&all["packages"])
+        .iter()
+        .map(|p| (text(&p["id"]), text(&p["name"])))
+        .collect();
     let normal = |d: &&Value| list(&d["dep_kinds"]).iter().any(|k| k["kind"].is_null());
     let arrows = list(&all["resolve"]["nodes"])
         .iter()
         .map(|n| {
-            let to = list(&n["deps"]).iter().filter(normal).map(|d| text(&d["pkg"])).collect();
+            let to = list(&n["deps"])
+                .iter()
+                .filter(normal)
+                .map(|d| text(&d["pkg"]))
+                .collect();
             (text(&n["id"]), to)
         })
         .collect();
@@ -77,14 +98,23 @@ fn graph() -> Graph {
         .map(|id| {
             let id = text(id);
             let name = &names[&id];
-            (name.strip_prefix("yieldpoint-").unwrap_or(name).to_owned(), id)
+            (
+                name.strip_prefix("yieldpoint-").unwrap_or(name).to_owned(),
+                id,
+            )
         })
         .collect();
-    Graph { names, arrows, ours }
+    Graph {
+        names,
+        arrows,
+        ours,
+    }
 }
 
 fn fits(pattern: &str, name: &str) -> bool {
-    pattern.strip_suffix('*').map_or(pattern == name, |prefix| name.starts_with(prefix))
+    pattern
+        .strip_suffix('*')
+        .map_or(pattern == name, |prefix| name.starts_with(prefix))
 }
 
 #[test]
@@ -102,7 +132,11 @@ fn our_crates_import_along_the_arrows_only() {
             .unwrap_or_else(|| panic!("\"{name}\" has no line in ARROWS: say what it may import"));
         for to in g.arrows[id].iter().filter_map(|d| short.get(d)) {
             let fine = *to == "terms" || allowed.contains(&to.as_str());
-            assert!(fine, "\"{name}\" imports \"{to}\"; allowed: terms, {}", allowed.join(", "));
+            assert!(
+                fine,
+                "\"{name}\" imports \"{to}\"; allowed: terms, {}",
+                allowed.join(", ")
+            );
         }
     }
 }
@@ -121,10 +155,18 @@ fn nothing_heavy_reaches_what_is_measured() {
         let reached: BTreeSet<&str> = reached.iter().map(|id| g.names[*id].as_str()).collect();
         for (pattern, forbidden) in FORBIDDEN {
             for crate_name in forbidden.iter().filter(|_| fits(pattern, name)) {
-                assert!(!reached.contains(crate_name), "\"{name}\" must not reach {crate_name}");
+                assert!(
+                    !reached.contains(crate_name),
+                    "\"{name}\" must not reach {crate_name}"
+                );
             }
         }
-        let direct = g.arrows[id].iter().any(|d| g.names[d].starts_with("polars"));
-        assert!(!direct || name == POLARS, "\"{name}\" imports Polars; only {POLARS} may");
+        let direct = g.arrows[id]
+            .iter()
+            .any(|d| g.names[d].starts_with("polars"));
+        assert!(
+            !direct || name == POLARS,
+            "\"{name}\" imports Polars; only {POLARS} may"
+        );
     }
 }
