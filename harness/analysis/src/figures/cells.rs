@@ -141,15 +141,12 @@ fn good(cell: &Cell) -> Entry {
     let Some(s) = cell.spread(|n| n.good_per_s) else {
         return (String::new(), None);
     };
-    let mid = text::significant(s.mid);
-    let shown = if cell.ok().count() > 1 {
-        format!(
-            "{mid} ({}–{})",
-            text::significant(s.low),
-            text::significant(s.high)
-        )
-    } else {
+    let [mid, low, high] = [s.mid, s.low, s.high].map(text::significant);
+    // One round, or rounds that read the same, have no spread to show.
+    let shown = if low == high {
         mid
+    } else {
+        format!("{mid} ({low}–{high})")
     };
     (shown, Some(s.mid))
 }

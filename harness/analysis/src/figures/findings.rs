@@ -1,7 +1,7 @@
 //! What the data say, in sentences; never more than they carry.
 //!
-//! A sentence compares only cells whose throughput is sustained as far as the trials can tell: cells that ran
-//! out of ports or saw the burst only are named as such and left out of every comparison.
+//! Cells that ran out of ports are named as such and left out of the comparisons of clients: their numbers are
+//! those of the ports. Cells that saw the burst only are compared, and the sentence says that it compares bursts.
 
 use std::collections::BTreeMap;
 
@@ -28,18 +28,11 @@ pub(super) fn findings(grid: &Grid) -> Vec<String> {
     let mut out = ran_out(grid, measured);
     out.extend(fastest(grid));
     out.extend(keep_alive(grid));
-    out.extend(per_client(
-        grid,
-        "CPU per good request",
-        |n| n.cpu_us_per_good,
-        |x| format!("{} µs", text::significant(x)),
-    ));
-    out.extend(per_client(
-        grid,
-        "Peak memory of the client",
-        |n| n.rss_peak_kib,
-        |x| format!("{} MiB", text::significant(x / 1024.0)),
-    ));
+    let cpu = per_client(grid, "CPU per good request", "µs", |n| n.cpu_us_per_good);
+    let memory = per_client(grid, "Peak memory of the client", "MiB", |n| {
+        n.rss_peak_kib.map(|kib| kib / 1024.0)
+    });
+    out.extend(cpu.into_iter().chain(memory));
     out
 }
 
@@ -129,7 +122,7 @@ fn fastest(grid: &Grid) -> Option<String> {
         return None;
     }
     let mut wins: BTreeMap<usize, usize> = BTreeMap::new();
-    let (mut ahead, mut compared) = (Vec::new(), 0);
+    let (mut ahead, mut compared, mut bursts) = (Vec::new(), 0, 0);
     let mut top: Option<(&Cell, Spread)> = None;
     let places = grid.by_place(None);
     for (_, cells) in &places {
@@ -137,7 +130,7 @@ fn fastest(grid: &Grid) -> Option<String> {
             .iter()
             .map(|c| {
                 c.spread(|n| n.good_per_s)
-                    .filter(|_| c.mark().is_none())
+                    .filter(|_| !c.ran_out())
                     .map(|s| (*c, s))
             })
             .collect();
@@ -147,6 +140,7 @@ fn fastest(grid: &Grid) -> Option<String> {
         speeds.sort_by(|a, b| b.1.mid.total_cmp(&a.1.mid));
         let (first, second) = (speeds[0], speeds[1]);
         compared += 1;
+        bursts += usize::from(cells.iter().any(|c| c.burst_only()));
         *wins.entry(first.0.client).or_default() += 1;
         if second.1.mid > 0.0 {
             ahead.push(first.1.mid / second.1.mid);
@@ -181,13 +175,18 @@ fn fastest(grid: &Grid) -> Option<String> {
             )
         }
     };
-    let left_out = match places.len() - compared {
-        0 => String::new(),
-        n => format!(
-            " {} ran short of ports, or lack a client, and are left out.",
-            text::plural(n, "combination")
-        ),
-    };
+    let mut notes = String::new();
+    if bursts > 0 {
+        notes.push_str(&format!(
+            " {bursts} of these {compared} compare port bursts, not sustained loads."
+        ));
+    }
+    if places.len() > compared {
+        notes.push_str(&format!(
+            " Left out: {} in which a client ran out of ports or was not measured.",
+            text::plural(places.len() - compared, "combination")
+        ));
+    }
     let rounds = cell.ok().count();
     let spread = if rounds > 1 {
         format!(
@@ -198,7 +197,7 @@ fn fastest(grid: &Grid) -> Option<String> {
         " (one round)".to_owned()
     };
     Some(format!(
-        "{lead}; the fastest: {} with {} good requests/s{spread}.{left_out}",
+        "{lead}; the fastest: {} with {} good requests/s{spread}.{notes}",
         grid.cell_text(cell),
         text::significant(speed.mid)
     ))
@@ -299,42 +298,39 @@ fn ratio_text(ratios: &[Ratio]) -> String {
     }
 }
 
-/// A quantity of every client as the range of its medians over the cells that are not marked.
+/// A quantity of every client as the range of its medians over the cells that did not run out of ports.
 fn per_client(
     grid: &Grid,
     what: &str,
+    unit: &str,
     of: fn(&Numbers) -> Option<f64>,
-    show: fn(f64) -> String,
 ) -> Option<String> {
     let medians = |client: usize| {
         let cells = grid
             .cells
             .iter()
-            .filter(move |c| c.client == client && c.mark().is_none());
+            .filter(move |c| c.client == client && !c.ran_out());
         crate::stats::spread(cells.filter_map(|c| c.spread(of)).map(|s| s.mid))
     };
     let one = |(client, name): (usize, &String)| {
         let s = medians(client)?;
         Some((
             s.low,
-            format!("{name} {}", text::range(s.low, s.high, show)),
+            format!(
+                "{name} {} {unit}",
+                text::range(s.low, s.high, text::significant)
+            ),
         ))
     };
     let mut each: Vec<(f64, String)> = grid.clients.iter().enumerate().filter_map(one).collect();
     each.sort_by(|a, b| a.0.total_cmp(&b.0));
     let each: Vec<_> = each.into_iter().map(|(_, text)| text).collect();
-    let any_marked = grid.cells.iter().any(|c| c.mark().is_some());
-    let without = if any_marked {
-        " (cells that did not run short of ports)"
+    let which = if grid.cells.iter().any(Cell::ran_out) {
+        "cells that did not run out of ports"
     } else {
-        ""
+        "cells"
     };
-    (!each.is_empty()).then(|| {
-        format!(
-            "{what}, medians of the cells{without}: {}.",
-            each.join(", ")
-        )
-    })
+    (!each.is_empty()).then(|| format!("{what}, medians of the {which}: {}.", each.join(", ")))
 }
 
 #[cfg(test)]
@@ -391,10 +387,10 @@ mod tests {
             [
                 "2 of 8 measured cells ran out of local ports (address_not_available).",
                 "hyper and ureq, keep_alive = true, requests_per_iteration = 1: opened exactly as many connections as there are ports (2,000), then no local port was free from 300 ms on; TIME_WAIT at the client's end 2,000.",
-                "hyper had the highest median throughput in all 3 comparable combinations (2.00× the next); the fastest: hyper, keep_alive = true, requests_per_iteration = 100 with 12,000 good requests/s (one round). 1 combination ran short of ports, or lack a client, and are left out.",
+                "hyper had the highest median throughput in all 3 comparable combinations (2.00× the next); the fastest: hyper, keep_alive = true, requests_per_iteration = 100 with 12,000 good requests/s (one round). Left out: 1 combination in which a client ran out of ports or was not measured.",
                 "Good requests/s with keep_alive = true against false at requests_per_iteration = 100: hyper 3.00×, ureq 3.00×.",
-                "CPU per good request, medians of the cells (cells that did not run short of ports): hyper 1.67 µs–5.00 µs, ureq 3.33 µs–10.0 µs.",
-                "Peak memory of the client, medians of the cells (cells that did not run short of ports): hyper 6.00 MiB, ureq 6.00 MiB.",
+                "CPU per good request, medians of the cells that did not run out of ports: hyper 1.67–5.00 µs, ureq 3.33–10.0 µs.",
+                "Peak memory of the client, medians of the cells that did not run out of ports: hyper 6.00 MiB, ureq 6.00 MiB.",
             ]
         );
     }
@@ -406,6 +402,25 @@ mod tests {
         let keep = found.iter().find(|f| f.contains("against false")).unwrap();
         assert!(
             keep.contains("hyper 3.00× (95 % interval 3.00×–3.00×, 8 rounds)"),
+            "{keep}"
+        );
+    }
+
+    #[test]
+    fn bursts_are_compared_and_named() {
+        let (manifest, mut trials) = quick(1);
+        for trial in &mut trials {
+            trial.flags = vec!["burst_only".into()];
+        }
+        let found = findings_of(&manifest, &trials);
+        let fastest = found.iter().find(|f| f.contains("fastest")).unwrap();
+        assert!(
+            fastest.contains("3 of these 3 compare port bursts"),
+            "{fastest}"
+        );
+        let keep = found.iter().find(|f| f.contains("against false")).unwrap();
+        assert!(
+            keep.contains("keep_alive = false and true ran short"),
             "{keep}"
         );
     }

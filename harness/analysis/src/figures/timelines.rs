@@ -170,12 +170,12 @@ fn caption(cell: &Cell, trial: &Trial, zero: u64) -> String {
     caption
 }
 
-/// Events per second, at the middle of each slot.
+/// Events per second, at the start of each slot: the value holds until the next point.
 fn rates(zero: u64, slots: &[Slot], of: fn(&Slot) -> Option<u64>) -> Vec<(f64, Option<f64>)> {
     let point = |slot: &Slot| {
         let length = slot.length_ns as f64 / 1e9;
         let rate = of(slot).filter(|_| length > 0.0).map(|n| n as f64 / length);
-        (seconds(zero, slot.start_ns) + length / 2.0, rate)
+        (seconds(zero, slot.start_ns), rate)
     };
     slots.iter().map(point).collect()
 }
@@ -238,12 +238,12 @@ mod tests {
             "{}",
             broke.caption
         );
-        // 100 responses in 100 ms are 1,000 a second, at the middle of the slot.
+        // 100 responses in 100 ms are 1,000 a second.
         let responses = &broke.panels[0].series[0];
-        assert_eq!(responses.points[0], (0.05, Some(1_000.0)));
+        assert_eq!(responses.points[1], (0.1, Some(1_000.0)));
         assert_eq!(
             broke.panels[0].series[1].points,
-            [(0.5, Some(1_000.0)), (1.5, Some(1_000.0))]
+            [(0.0, Some(1_000.0)), (1.0, Some(1_000.0))]
         );
     }
 
