@@ -105,7 +105,7 @@ fn exhaustion(grid: &Grid, place: &Place, cells: &[&Cell]) -> String {
     let after =
         broken().filter_map(|r| Some(no_port_free(r.trial)?.saturating_sub(zero(r.trial)?)));
     let since = crate::stats::spread(after.map(|ns| ns as f64)).map_or_else(String::new, |s| {
-        format!(" from {} on", text::range(s.low, s.high, text::time))
+        format!(", first after {}", text::range(s.low, s.high, text::time))
     });
     let left = over(&|n| n.time_wait_client).map_or_else(String::new, |s| {
         format!("; TIME_WAIT at the client's end {}", shown(&s))
@@ -386,7 +386,7 @@ mod tests {
             findings_of(&manifest, &trials),
             [
                 "2 of 8 measured cells ran out of local ports (address_not_available).",
-                "hyper and ureq, keep_alive = true, requests_per_iteration = 1: opened exactly as many connections as there are ports (2,000), then no local port was free from 300 ms on; TIME_WAIT at the client's end 2,000.",
+                "hyper and ureq, keep_alive = true, requests_per_iteration = 1: opened exactly as many connections as there are ports (2,000), then no local port was free, first after 300 ms; TIME_WAIT at the client's end 2,000.",
                 "hyper had the highest median throughput in all 3 comparable combinations (2.00× the next); the fastest: hyper, keep_alive = true, requests_per_iteration = 100 with 12,000 good requests/s (one round). Left out: 1 combination in which a client ran out of ports or was not measured.",
                 "Good requests/s with keep_alive = true against false at requests_per_iteration = 100: hyper 3.00×, ureq 3.00×.",
                 "CPU per good request, medians of the cells that did not run out of ports: hyper 1.67–5.00 µs, ureq 3.33–10.0 µs.",
