@@ -18,6 +18,9 @@ pub const TESTS: Tests<fn(Mode)> = &[
     ("nothing_outlives_the_runner", |m| {
         after_kill(m, Victim::Runner);
     }),
+    ("nothing_outlives_the_runner_behind_a_stopped_init", |m| {
+        after_kill(m, Victim::RunnerBehindInit);
+    }),
     ("nothing_outlives_the_guard", |m| {
         after_kill(m, Victim::Guard)
     }),
@@ -31,10 +34,9 @@ fn nothing_outlives_down(mode: Mode) {
     let mut lab = up(mode);
     let mut talk = Talk::sh(&mut lab, "x", &stubborn(&marker));
     talk.hear(&["child\n", "grandchild\n"]);
-    assert!(
-        with_argument(&marker).len() >= 2,
-        "child and grandchild run"
-    );
+    until("child and grandchild run", || {
+        with_argument(&marker).len() >= 2
+    });
     lab.down().unwrap();
     // At once: `down` returns when they are gone, not when they have been asked to go.
     assert_eq!(with_argument(&marker), [0; 0]);
@@ -50,9 +52,11 @@ fn nothing_outlives_drop(mode: Mode) {
     assert_eq!(with_argument(&marker), [0; 0]);
 }
 
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy)]
 enum Victim {
     Runner,
+    /// the runner, while init is stopped and cannot see it
+    RunnerBehindInit,
     Guard,
     Init,
 }
@@ -78,13 +82,16 @@ fn after_kill(mode: Mode, victim: Victim) {
         pidfd_open(pid, PidfdFlags::empty()).unwrap()
     };
     let (guard, init) = (open(guard), open(init));
-    assert!(
-        with_argument(&marker).len() >= 2,
-        "child and grandchild run"
-    );
+    until("child and grandchild run", || {
+        with_argument(&marker).len() >= 2
+    });
 
     match victim {
         Victim::Runner => runner.kill().unwrap(),
+        Victim::RunnerBehindInit => {
+            pidfd_send_signal(&init, Signal::STOP).unwrap();
+            runner.kill().unwrap();
+        }
         Victim::Guard => pidfd_send_signal(&guard, Signal::KILL).unwrap(),
         Victim::Init => pidfd_send_signal(&init, Signal::KILL).unwrap(),
     }
@@ -92,7 +99,7 @@ fn after_kill(mode: Mode, victim: Victim) {
         has_ended(&guard) && has_ended(&init)
     });
     until("no process left", || with_argument(&marker).is_empty());
-    if victim != Victim::Runner {
+    if matches!(victim, Victim::Guard | Victim::Init) {
         // A runner that lives on takes down what is down already.
         drop(runner.stdin.take());
         assert!(runner.wait().unwrap().success());

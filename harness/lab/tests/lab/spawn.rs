@@ -51,8 +51,8 @@ fn pids_are_the_runners(mode: Mode) {
     let marker = marker();
     let talk = Talk::sh(&mut lab, "x", &format!("exec sleep {marker}"));
     let pid = talk.process.pid;
-    // The shell may not have become sleep yet; both hold the marker.
-    assert_eq!(with_argument(&marker), [pid]);
+    // The shell and the sleep it becomes hold the marker; in between there are no arguments.
+    until("its pid is found", || with_argument(&marker) == [pid]);
     assert_eq!(
         namespace(pid, "net").unwrap(),
         namespace(lab.init_pid(), "net").unwrap()
