@@ -26,9 +26,10 @@ fn programs_that_do_not_start(mode: Mode) {
     let mut lab = up(mode);
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("script");
-    std::fs::write(&script, "#!/no/such/interpreter\n").unwrap();
-    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(&script, executable).unwrap();
+    // Not written by this process, or a fork of another test could hold it open ("text file busy").
+    let path = script.display();
+    let write = format!("echo '#!/no/such/interpreter' > {path} && chmod 755 {path}");
+    assert!(run(&mut lab, &sh("write", &write)).1.success());
     let in_folder = |cwd: &str| Spawn {
         cwd: Some(cwd.into()),
         ..Spawn::new("x", ["/bin/true"])

@@ -10,6 +10,10 @@ mod spawn;
 mod surroundings;
 mod tools;
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
 use libtest_mimic::{Arguments, Failed, Trial};
 use yieldpoint_lab::Mode;
 
@@ -41,7 +45,10 @@ fn main() {
     }
     let root = rustix::process::geteuid().is_root();
     if root && std::env::var_os(UNPRIVILEGED).is_none() {
-        trials.push(trial("unprivileged_user".to_owned(), unprivileged));
+        let copies = copies();
+        trials.push(trial("unprivileged_user".to_owned(), move || {
+            unprivileged(&copies);
+        }));
     }
     libtest_mimic::run(&args, trials).exit();
 }
@@ -53,28 +60,42 @@ fn trial(name: String, test: impl FnOnce() + Send + 'static) -> Trial {
     })
 }
 
-/// Everything again as nobody, for whom namespaces are harder to get. The program and this
-/// executable are copied, since the folder they were built in may be closed to others.
-fn unprivileged() {
-    use std::os::unix::fs::PermissionsExt;
+/// The lab program and this executable where everyone can read them.
+struct Copies {
+    program: PathBuf,
+    tests: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+/// Copies both, since the folder they were built in may be closed to others. Called before there
+/// are threads: a process forked by another test while a copy is open for writing would make its
+/// start fail with "text file busy".
+fn copies() -> Copies {
     let folder = tempfile::tempdir().unwrap();
-    let open = |path: &std::path::Path| {
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let open = |path: &Path| {
+        std::fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
     };
     open(folder.path());
-    let copy = |from: &std::path::Path, name: &str| {
+    let copy = |from: &Path, name: &str| {
         let to = folder.path().join(name);
         std::fs::copy(from, &to).unwrap();
         open(&to);
         to
     };
-    let program = copy(&tools::program(), "yieldpoint-lab");
-    let tests = copy(&std::env::current_exe().unwrap(), "tests");
+    Copies {
+        program: copy(&tools::program(), "yieldpoint-lab"),
+        tests: copy(&std::env::current_exe().unwrap(), "tests"),
+        _folder: folder,
+    }
+}
+
+/// Everything again as nobody, for whom namespaces are harder to get.
+fn unprivileged(copies: &Copies) {
     let out = std::process::Command::new("setpriv")
         .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
-        .arg(tests)
+        .arg(&copies.tests)
         .env(UNPRIVILEGED, "1")
-        .env(tools::PROGRAM, program)
+        .env(tools::PROGRAM, &copies.program)
         .current_dir("/")
         .output()
         .expect("setpriv of util-linux");
