@@ -56,7 +56,9 @@ pub fn prepare(args: &MatrixArgs) -> anyhow::Result<Prepared> {
         .map(|s| s.to_string_lossy().into_owned())
         .unwrap_or_default();
     let color = console::colors_enabled_stderr();
-    let refused = |e: yieldpoint_matrix::MatrixErrors| anyhow::anyhow!("{}", e.render(color));
+    let refused = |e: yieldpoint_matrix::MatrixErrors| {
+        anyhow::anyhow!("{}", e.render(color).trim_end().to_owned())
+    };
 
     let mut programs = programs()?;
     for (client, how) in describe_clients(&text, &shown).map_err(refused)? {
@@ -64,8 +66,16 @@ pub fn prepare(args: &MatrixArgs) -> anyhow::Result<Prepared> {
     }
     let catalog = catalog(yieldpoint_clients_core::KNOBS, &programs);
     let changes = Changes {
-        set: args.set.iter().map(|t| parse_set(t)).collect::<Result<_, _>>()?,
-        only: args.only.iter().map(|t| parse_only(t)).collect::<Result<_, _>>()?,
+        set: args
+            .set
+            .iter()
+            .map(|t| parse_set(t))
+            .collect::<Result<_, _>>()?,
+        only: args
+            .only
+            .iter()
+            .map(|t| parse_only(t))
+            .collect::<Result<_, _>>()?,
         rounds: args.rounds,
         seed: args.seed,
     };

@@ -75,8 +75,10 @@ pub struct Plan {
     pub cells: Vec<PlannedCell>,
     /// indices of cells, one list a round, in the order of trials; unsupported cells are in none
     pub rounds: Vec<Vec<usize>>,
-    /// remarks
+    /// remarks that stay true of the results
     pub notes: Vec<String>,
+    /// remarks for whoever plans; the results say it themselves
+    pub advice: Vec<String>,
     /// time of all windows and what stands between them, estimated
     pub expected: Nanos,
     /// the lab
@@ -141,6 +143,7 @@ pub fn plan(
     let mut notes = matrix.notes.clone();
     notes.extend(remarks(&cells, &lab));
     Ok(Plan {
+        advice: advice(&cells),
         matrix,
         cells,
         rounds,
@@ -424,14 +427,19 @@ fn remarks(cells: &[PlannedCell], lab: &LabChoice) -> Vec<String> {
             "trials run on the host itself, not in a private lab: {why}"
         ));
     }
-    let short = cells.iter().filter(|c| may_be_burst(c)).count();
-    if short > 0 {
-        notes.push(format!(
-            "{short} cells may see the port burst only: a connection's port is back after 60 s of TIME_WAIT, so sustained throughput needs duration ≥ {} s (or read them as what they are: the burst)",
-            WHOLE_CYCLE_NS / 1_000_000_000
-        ));
-    }
     notes
+}
+
+/// How to plan better.
+fn advice(cells: &[PlannedCell]) -> Vec<String> {
+    let short = cells.iter().filter(|c| may_be_burst(c)).count();
+    if short == 0 {
+        return vec![];
+    }
+    vec![format!(
+        "{short} cells may see the port burst only: a port is back after 60 s of TIME_WAIT, so sustained throughput needs duration ≥ {} s (or read them as what they are: the burst)",
+        WHOLE_CYCLE_NS / 1_000_000_000
+    )]
 }
 
 /// Whether a cell opens connections without end, in less time than its ports need to come back.

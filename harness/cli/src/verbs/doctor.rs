@@ -95,10 +95,15 @@ fn private(programs: &Programs) -> Finding {
 }
 
 fn sysctls(programs: &Programs) -> Finding {
-    let wanted: Vec<_> = SYSCTLS.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+    let wanted: Vec<_> = SYSCTLS
+        .iter()
+        .map(|(n, v)| ((*n).to_owned(), (*v).to_owned()))
+        .collect();
     match check_sysctls(&programs.lab, Mode::Private, &wanted) {
         Ok(refused) => match refused.first() {
-            None => Fine("written and read back inside the lab; the host's stay as they are".into()),
+            None => {
+                Fine("written and read back inside the lab; the host's stay as they are".into())
+            }
             Some(first) => Limited(first.to_string()),
         },
         Err(e) => Limited(e.to_string()),

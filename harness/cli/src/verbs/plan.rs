@@ -50,7 +50,7 @@ pub fn overview(plan: &Plan) -> String {
         count(plan.trials(), "trial"),
         m.run.seed
     );
-    for note in &plan.notes {
+    for note in plan.notes.iter().chain(&plan.advice) {
         let _ = write!(text, "\nnote: {note}");
     }
     text

@@ -1,11 +1,9 @@
 //! A run from beginning to end, and every way to end it early.
 
-mod common;
-
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use common::{Scratch, processes_with, programs, rows, stderr, stdout};
+use crate::common::{Guarded, Scratch, processes_of, programs, rows, stderr, stdout};
 use yieldpoint_record::{RunFolder, Status, read_journal};
 
 /// Long enough for a loaded machine; only a hang is longer.
@@ -146,41 +144,37 @@ duration = "50ms"
 duration = "1h"
 "#,
     );
-    let mut runner = scratch
-        .yieldpoint(&["run", matrix.to_str().expect("UTF-8"), "--seed", "1"])
-        .env(name, value)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("starts");
-    // Client, target, lab outside, lab inside: all four are up in the middle of a trial.
-    until("a trial is under way", || {
-        processes_with(&marker)
-            .iter()
-            .filter(|p| p.contains("yieldpoint-"))
-            .count()
-            >= 4
-    });
+    let mut runner = Guarded(
+        scratch
+            .yieldpoint(&["run", matrix.to_str().expect("UTF-8"), "--seed", "1"])
+            .env(name, value)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("starts"),
+    );
+    let pid = runner.0.id();
     let results = scratch.path().join("results");
     let journal = || {
         let run = std::fs::read_dir(&results).ok()?.flatten().next()?.path();
         Some(read_journal(&RunFolder::open(&run).ok()?.journal()).ok()?.0)
     };
-    // The order is the seed's: either the short one has run already, or it will not.
-    std::thread::sleep(Duration::from_millis(500));
-    let finished = journal().map_or(0, |j| j.len());
-    let pid = rustix::process::Pid::from_child(&runner);
-    rustix::process::kill_process(pid, signal).expect("it is ours");
-    let status = runner.wait().expect("it ends");
+    // The seed puts the short one first.
+    until("the first trial is in the journal", || journal().is_some_and(|j| j.len() == 1));
+    // Client, target, lab outside and inside: all four are up in the middle of a trial.
+    until("the second is under way", || processes_of(pid, &marker).len() >= 4);
+    let own = rustix::process::Pid::from_child(&runner.0);
+    rustix::process::kill_process(own, signal).expect("it is ours");
+    let status = runner.0.wait().expect("it ends");
     if signal == rustix::process::Signal::INT {
         assert_eq!(status.code(), Some(130), "as a shell says of Ctrl-C");
     }
-    until("no process is left", || processes_with(&marker).is_empty());
-    assert_eq!(
-        journal().map_or(0, |j| j.len()),
-        finished,
-        "finished trials are kept"
-    );
+    until("no process is left", || {
+        processes_of(pid, &marker).is_empty()
+    });
+    let kept = journal().expect("the run is still there");
+    assert_eq!(kept.len(), 1, "finished trials are kept");
+    assert!(kept[0].cell.ends_with("length=short"), "{}", kept[0].cell);
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! What the tests of the command share: its programs, a matrix in a scratch folder, a run of it.
 
-#![allow(dead_code, reason = "each test file uses a part")]
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -100,34 +98,36 @@ pub fn rows(scratch: &Scratch, out: &Output) -> (RunFolder, Vec<Trial>) {
     (folder, rows)
 }
 
-/// Processes of this machine whose environment holds `marker`, the caller left out.
-pub fn processes_with(marker: &str) -> Vec<String> {
-    let own = std::process::id();
+/// Processes that belong to the run of process `runner`: its labs, which carry its number among their
+/// arguments, and their programs, whose environment holds `marker`.
+pub fn processes_of(runner: u32, marker: &str) -> Vec<String> {
+    let lab = format!("\0{runner}\0");
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc")
         .expect("/proc is there")
         .flatten()
     {
-        let Some(pid) = entry
-            .file_name()
-            .to_str()
-            .and_then(|n| n.parse::<u32>().ok())
-        else {
-            continue;
+        let read = |file: &str| {
+            let bytes = std::fs::read(entry.path().join(file)).unwrap_or_default();
+            String::from_utf8_lossy(&bytes).into_owned()
         };
-        let Ok(environ) = std::fs::read(entry.path().join("environ")) else {
-            continue;
-        };
-        let has = environ
-            .windows(marker.len())
-            .any(|w| w == marker.as_bytes());
-        if pid != own && has {
-            let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-            found.push(format!(
-                "{pid}: {}",
-                String::from_utf8_lossy(&line).replace('\0', " ")
-            ));
+        let arguments = read("cmdline");
+        let is_lab = arguments.contains("yieldpoint-lab") && arguments.contains(&lab);
+        let is_program = arguments.contains("yieldpoint-") && read("environ").contains(marker);
+        if is_lab || is_program {
+            found.push(arguments.replace('\0', " "));
         }
     }
     found
+}
+
+/// A child that does not outlive its test.
+pub struct Guarded(pub std::process::Child);
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        // It has ended where the test went well.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }

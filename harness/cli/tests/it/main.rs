@@ -1,0 +1,5 @@
+//! The command as its users meet it, with real programs.
+
+mod common;
+mod faults;
+mod lifecycle;
