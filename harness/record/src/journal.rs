@@ -143,10 +143,6 @@ mod tests {
             ("2026-12-01.1-m", "2026-12-01.2-m")
         );
         assert!(matches!(
-            RunFolder::create_at(a.path()),
-            Err(RecordError::Exists(_))
-        ));
-        assert!(matches!(
             RunFolder::open(dir.path()),
             Err(RecordError::NotARun(_))
         ));

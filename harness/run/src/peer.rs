@@ -153,6 +153,9 @@ mod tests {
         let heard = peer.next("end", now_ns() + 10_000_000_000, None);
         assert_eq!(heard.unwrap(), FromProgram::End { at_ns: 7 });
         let gone = peer.next("outcome", now_ns() + 10_000_000_000, None);
-        assert_eq!(gone.unwrap_err().to_string(), "end of file where outcome was expected");
+        assert_eq!(
+            gone.unwrap_err().to_string(),
+            "end of file where outcome was expected"
+        );
     }
 }

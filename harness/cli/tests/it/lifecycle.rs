@@ -160,9 +160,13 @@ duration = "1h"
         Some(read_journal(&RunFolder::open(&run).ok()?.journal()).ok()?.0)
     };
     // The seed puts the short one first.
-    until("the first trial is in the journal", || journal().is_some_and(|j| j.len() == 1));
+    until("the first trial is in the journal", || {
+        journal().is_some_and(|j| j.len() == 1)
+    });
     // Client, target, lab outside and inside: all four are up in the middle of a trial.
-    until("the second is under way", || processes_of(pid, &marker).len() >= 4);
+    until("the second is under way", || {
+        processes_of(pid, &marker).len() >= 4
+    });
     let own = rustix::process::Pid::from_child(&runner.0);
     rustix::process::kill_process(own, signal).expect("it is ours");
     let status = runner.0.wait().expect("it ends");
