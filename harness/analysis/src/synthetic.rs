@@ -45,6 +45,7 @@ pub(crate) fn outcome() -> Outcome {
         errors: vec![],
         series: vec![second; 2],
         latency: histogram(&[20_000; 2_000]),
+        latency_intended: Histogram::default(),
         connect: histogram(&[50_000; 20]),
         iteration: histogram(&[2_000_000; 20]),
         saturated: 0,

@@ -168,6 +168,7 @@ fn outcome(start: u64, good: u64) -> Outcome {
             ..Second::default()
         }],
         latency: Histogram::default(),
+        latency_intended: Histogram::default(),
         connect: Histogram::default(),
         iteration: Histogram::default(),
         saturated: 0,

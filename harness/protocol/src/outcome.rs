@@ -22,6 +22,10 @@ pub struct Outcome {
     pub series: Vec<Second>,
     /// Time from the start of a good request to its last byte in ns; a connect that it needed is included.
     pub latency: Histogram,
+    /// Open loop: the same from the intended start of a request, a wait for a busy user included, ns;
+    /// empty in a closed loop, where both starts are one.
+    #[serde(default)]
+    pub latency_intended: Histogram,
     /// Time of connect() of opened connections in ns; empty where the library hides it.
     pub connect: Histogram,
     /// Time of complete iterations without an error in ns.

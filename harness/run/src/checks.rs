@@ -139,6 +139,7 @@ pub(crate) mod tests {
                 ..Default::default()
             }],
             latency: Histogram::default(),
+            latency_intended: Histogram::default(),
             connect: Histogram::default(),
             iteration: Histogram::default(),
             saturated: 0,

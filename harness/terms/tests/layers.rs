@@ -20,10 +20,25 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["clients-core", "clients-core-async", "protocol"],
     ),
     ("target-*", &["protocol"]),
-    ("run", &["matrix", "lab", "sample", "record", "protocol"]),
+    ("statistics", &[]),
+    (
+        "run",
+        &[
+            "matrix",
+            "lab",
+            "sample",
+            "record",
+            "statistics",
+            "protocol",
+        ],
+    ),
     ("figures", &[]),
-    ("analysis", &["record", "matrix", "figures", "protocol"]),
+    (
+        "analysis",
+        &["record", "matrix", "figures", "statistics", "protocol"],
+    ),
     ("report", &["figures"]),
+    ("bench", &["lab", "protocol", "statistics"]),
 ];
 
 /// Crates of others that must not reach ours, directly or not.

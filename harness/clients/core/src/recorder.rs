@@ -204,6 +204,7 @@ impl Recorder {
             // At most 86,400 rows.
             series: Seconds::merge(&mut seconds, rows as usize),
             latency: Histogram::encode(&sum.latency),
+            latency_intended: Histogram::default(),
             connect: Histogram::encode(&sum.connect),
             iteration: Histogram::encode(&sum.iteration),
             saturated: sum.saturated,

@@ -1,0 +1,1 @@
+//! Statistics as pure functions (see README.md).
