@@ -21,6 +21,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("target-*", &["protocol"]),
     ("statistics", &[]),
+    ("mutate", &[]),
     (
         "run",
         &[
