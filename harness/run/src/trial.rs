@@ -204,7 +204,7 @@ fn load(
     let start_at_ns = now_ns() + HEAD_START;
     row.start_at_ns = Some(start_at_ns);
     let subject = Subject {
-        client_pid: client.process.pid,
+        client_pids: vec![client.process.pid],
         target_pid: target.as_ref().map(|t| t.process.pid),
         net_pid: lab.init_pid(),
         client_cpus: cell.client_cpus.cpus().to_vec(),

@@ -28,7 +28,7 @@ fn cost_ns() -> Result<f64, Box<dyn std::error::Error>> {
     let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
     let pid = std::process::id();
     let subject = Subject {
-        client_pid: pid,
+        client_pids: vec![pid],
         target_pid: Some(pid),
         net_pid: pid,
         client_cpus: vec![0],

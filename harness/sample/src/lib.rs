@@ -12,6 +12,7 @@ mod process;
 mod readers;
 mod sampler;
 mod text;
+mod tree;
 
 #[cfg(test)]
 mod allocations;

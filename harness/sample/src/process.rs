@@ -21,6 +21,25 @@ pub(crate) struct ProcessSample {
     pub fds: Option<i64>,
 }
 
+impl ProcessSample {
+    /// Both together; what is missing of one is missing of the sum.
+    pub(crate) fn plus(&self, other: &Self) -> Self {
+        let add = |a: Option<i64>, b: Option<i64>| a?.checked_add(b?);
+        let (a, b) = (&self.status, &other.status);
+        Self {
+            cpu_ns: add(self.cpu_ns, other.cpu_ns),
+            status: Status {
+                gone: a.gone && b.gone,
+                rss_kib: add(a.rss_kib, b.rss_kib),
+                rss_anon_kib: add(a.rss_anon_kib, b.rss_anon_kib),
+                rss_peak_kib: add(a.rss_peak_kib, b.rss_peak_kib),
+                threads: add(a.threads, b.threads),
+            },
+            fds: add(self.fds, other.fds),
+        }
+    }
+}
+
 /// What is taken from /proc/<pid>/status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Status {
@@ -61,7 +80,6 @@ pub(crate) struct ProcessReader {
     status: ProcFile,
     /// `None` where the process does not let us look at its descriptors
     fd_dir: Option<OwnedFd>,
-    gone: bool,
 }
 
 impl ProcessReader {
@@ -79,15 +97,11 @@ impl ProcessReader {
                 OFlags::RDONLY | OFlags::DIRECTORY,
             )
             .ok(),
-            gone: false,
         })
     }
 
-    /// What the process is doing now; nothing but `None` from its death on.
-    pub(crate) fn read(&mut self, buffer: &mut Vec<u8>) -> ProcessSample {
-        if self.gone {
-            return ProcessSample::default();
-        }
+    /// What the process is doing now; `None` once it is dead.
+    pub(crate) fn read(&self, buffer: &mut Vec<u8>) -> Option<ProcessSample> {
         // The clock goes by the number of the process, the open file by the process itself. Read in
         // this order, a status that still comes proves that the number had no new owner.
         let cpu_ns = self.clock.now().ok().and_then(|t| {
@@ -97,18 +111,15 @@ impl ProcessReader {
         });
         let status = self.status.read(buffer).map(parse_status);
         match status {
-            Ok(status) if !status.gone => ProcessSample {
+            Ok(status) if !status.gone => Some(ProcessSample {
                 cpu_ns,
                 status,
                 fds: self
                     .fd_dir
                     .as_ref()
                     .and_then(|dir| count_fds(dir).ok().flatten()),
-            },
-            _ => {
-                self.gone = true;
-                ProcessSample::default()
-            }
+            }),
+            _ => None,
         }
     }
 }

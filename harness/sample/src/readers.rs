@@ -8,13 +8,14 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::diag::listen_queue;
 use crate::machine::{MachineReader, MachineSample};
 use crate::net::{NetReader, NetSample};
-use crate::process::{ProcessReader, ProcessSample};
+use crate::process::ProcessSample;
+use crate::tree::Tree;
 
 /// What to watch. Pids are those of the caller's pid namespace.
 #[derive(Debug)]
 pub struct Subject {
-    /// the client's process
-    pub client_pid: u32,
+    /// the client's processes, one or more; what they use is added up
+    pub client_pids: Vec<u32>,
     /// the target's process, where it is on this machine
     pub target_pid: Option<u32>,
     /// a process in the lab's network namespace; in the host's mode, any
@@ -43,8 +44,8 @@ pub(crate) struct Seen {
 /// The open files of a trial, and the buffer that they share.
 #[derive(Debug)]
 pub(crate) struct Readers {
-    client: ProcessReader,
-    target: Option<ProcessReader>,
+    client: Tree,
+    target: Tree,
     net: NetReader,
     machine: MachineReader,
     listen: Option<(OwnedFd, u16)>,
@@ -55,8 +56,8 @@ impl Readers {
     /// Opens everything and reads it once, so that no later read needs memory.
     pub(crate) fn open(subject: Subject) -> io::Result<Self> {
         let mut readers = Self {
-            client: ProcessReader::open(subject.client_pid)?,
-            target: subject.target_pid.map(ProcessReader::open).transpose()?,
+            client: Tree::open(&subject.client_pids)?,
+            target: Tree::open(subject.target_pid.as_slice())?,
             net: NetReader::open(subject.net_pid)?,
             machine: MachineReader::open(subject.client_cpus, subject.target_cpus)?,
             listen: subject.sock_diag.zip(subject.port),
@@ -71,10 +72,7 @@ impl Readers {
         let buffer = &mut self.buffer;
         Seen {
             client: self.client.read(buffer),
-            target: self
-                .target
-                .as_mut()
-                .map_or_else(ProcessSample::default, |target| target.read(buffer)),
+            target: self.target.read(buffer),
             net: self.net.read(buffer),
             machine: self.machine.read(buffer),
             listen_queue: self
@@ -103,7 +101,7 @@ mod tests {
         let pid = std::process::id();
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let mut readers = Readers::open(Subject {
-            client_pid: pid,
+            client_pids: vec![pid],
             target_pid: Some(pid),
             net_pid: pid,
             client_cpus: vec![0],

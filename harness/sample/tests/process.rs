@@ -16,7 +16,7 @@ const HOUR_NS: u64 = 3_600_000_000_000;
 
 fn subject(client: &Fake, target: Option<&Fake>) -> Subject {
     Subject {
-        client_pid: client.pid(),
+        client_pids: vec![client.pid()],
         target_pid: target.map(Fake::pid),
         net_pid: std::process::id(),
         client_cpus: vec![0],
@@ -167,7 +167,7 @@ fn a_process_that_is_gone_at_the_start_is_an_error() {
     fake.kill();
     fake.reap();
     let mut subject = subject(&Fake::start(), None);
-    subject.client_pid = pid;
+    subject.client_pids = vec![pid];
     let error = Sampler::start(subject, 0, HOUR_NS).unwrap_err();
     assert!(
         error.to_string().contains(&format!("/proc/{pid}/status")),

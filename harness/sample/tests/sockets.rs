@@ -59,7 +59,7 @@ fn split_of(port: u16, entries: u64) -> TimeWaitSplit {
 fn watch(port: u16, period_ns: u64) -> Sampler {
     let pid = std::process::id();
     let subject = Subject {
-        client_pid: pid,
+        client_pids: vec![pid],
         target_pid: None,
         net_pid: pid,
         client_cpus: vec![],
