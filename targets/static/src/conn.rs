@@ -18,8 +18,14 @@ use crate::worker::Site;
 const STALLED_NS: u64 = 60_000_000_000;
 /// Longest wait for the client's end-of-file after our FIN, ns.
 const LINGER_NS: u64 = 2_000_000_000;
+/// Turns of reading at one event, so that a client that sends without end does not starve the others.
+const TURNS: usize = 16;
 /// Events of an open connection. RDHUP says in the same event that the client has sent its FIN.
-pub const READING: EventFlags = EventFlags::IN.union(EventFlags::RDHUP);
+/// Edge-triggered: the kernel does not look again at every socket before each wait. The price is
+/// the invariant of [`Conn::unread`].
+pub const READING: EventFlags = EventFlags::IN
+    .union(EventFlags::RDHUP)
+    .union(EventFlags::ET);
 
 /// Whether a connection is still needed; dropping it closes its descriptor.
 #[must_use]
@@ -67,6 +73,11 @@ pub struct Conn {
     /// a request that has begun; empty, and without memory, between requests
     held: Vec<u8>,
     phase: Phase,
+    /// The socket may hold bytes or an end of which no further event will tell. Whoever leaves it
+    /// set must see to it that somebody reads.
+    unread: bool,
+    /// the last read filled the buffer: there may be more
+    filled: bool,
     /// the client's FIN has been seen behind data
     client_ended: bool,
     /// counted among the closed ones
@@ -84,6 +95,8 @@ impl Conn {
             dialogue: Dialogue::default(),
             held: Vec::new(),
             phase: Phase::Open,
+            unread: false,
+            filled: false,
             client_ended: false,
             ended: false,
             deadline_ns: now_ns + STALLED_NS,
@@ -97,17 +110,35 @@ impl Conn {
     /// The socket is readable, writable or broken.
     pub fn on_event(&mut self, site: &mut Site, buffer: &mut [u8], flags: EventFlags) -> Fate {
         self.client_ended |= flags.contains(EventFlags::RDHUP);
-        match &self.phase {
-            Phase::Open => self.read(site, buffer),
-            Phase::Sending(_) => self.send_rest(site),
-            Phase::FinDue(_) | Phase::Lingering => self.drain(site, buffer),
+        self.unread = true;
+        if matches!(self.phase, Phase::Sending(_)) && self.send_rest(site) == Fate::Gone {
+            return Fate::Gone;
         }
+        self.read_all(site, buffer)
+    }
+
+    /// Reads until nothing is left, or this connection has had its turns.
+    fn read_all(&mut self, site: &mut Site, buffer: &mut [u8]) -> Fate {
+        for _ in 0..TURNS {
+            let fate = match &self.phase {
+                _ if !self.unread => return Fate::Stay,
+                Phase::Open => self.read(site, buffer),
+                Phase::FinDue(_) | Phase::Lingering => self.drain(site, buffer),
+                // The change of events at its end tells of what is unread.
+                Phase::Sending(_) => return Fate::Stay,
+            };
+            if fate == Fate::Gone {
+                return Fate::Gone;
+            }
+        }
+        // Asking for the same events again makes the kernel look, and tell.
+        self.listen_for(site, READING)
     }
 
     /// Nothing happened for too long.
     pub fn on_deadline(&mut self, site: &mut Site) -> Fate {
         match self.phase {
-            Phase::Open => self.send_fin(site, Then::Close),
+            Phase::Open => self.send_fin(site, Then::CloseGently),
             // A client that does not read: close() leaves the rest to the kernel.
             Phase::Sending(_) => {
                 self.end(site, Side::Target);
@@ -125,7 +156,8 @@ impl Conn {
             return Fate::Stay;
         };
         // The client's FIN may have come in the same turn; then it was first.
-        match self.drain(site, buffer) {
+        self.unread = true;
+        match self.read_all(site, buffer) {
             Fate::Stay => self.send_fin(site, then),
             Fate::Gone => Fate::Gone,
         }
@@ -139,6 +171,7 @@ impl Conn {
             }
             Ok((_, n)) => {
                 site.counters.bytes_in.add(n as u64);
+                self.took(n, buffer.len());
                 if self.held.is_empty() {
                     self.serve(site, &buffer[..n])
                 } else {
@@ -147,7 +180,11 @@ impl Conn {
                     self.serve(site, &bytes)
                 }
             }
-            Err(Errno::AGAIN | Errno::INTR) => Fate::Stay,
+            Err(Errno::INTR) => Fate::Stay,
+            Err(Errno::AGAIN) => {
+                self.unread = false;
+                Fate::Stay
+            }
             Err(_) => self.broken(site),
         }
     }
@@ -171,9 +208,9 @@ impl Conn {
             if answer.request {
                 site.counters.requests.add(1);
             }
-            // More bytes than it said it would send: it may be sending still.
-            if answer.then == Then::CloseAsAsked && !rest.is_empty() {
-                answer.then = Then::Close;
+            // More bytes than this request: the client may be sending still.
+            if answer.then == Then::Close && (self.filled || !rest.is_empty()) {
+                answer.then = Then::CloseGently;
             }
             let (first, second) = site
                 .replies
@@ -261,13 +298,19 @@ impl Conn {
     /// leaves with the FIN in one segment.
     fn send_fin(&mut self, site: &mut Site, then: Then) -> Fate {
         self.end(site, Side::Target);
-        // The client asked for the end and sends nothing more: one close() does everything.
-        if then == Then::CloseAsAsked || shutdown(&self.socket, Shutdown::Write).is_err() {
+        // Nothing is unread and nothing more is expected: one close() does everything.
+        if then == Then::Close || shutdown(&self.socket, Shutdown::Write).is_err() {
             return Fate::Gone;
         }
         self.phase = Phase::Lingering;
         self.deadline_ns = site.now_ns + LINGER_NS;
         Fate::Stay
+    }
+
+    /// A short read has emptied the socket, but for a FIN.
+    fn took(&mut self, n: usize, room: usize) {
+        self.filled = n == room;
+        self.unread = self.filled || self.client_ended;
     }
 
     /// Reads and drops, in our last phases.
@@ -279,9 +322,14 @@ impl Conn {
             }
             Ok((_, n)) => {
                 site.counters.bytes_in.add(n as u64);
+                self.took(n, buffer.len());
                 Fate::Stay
             }
-            Err(Errno::AGAIN | Errno::INTR) => Fate::Stay,
+            Err(Errno::INTR) => Fate::Stay,
+            Err(Errno::AGAIN) => {
+                self.unread = false;
+                Fate::Stay
+            }
             Err(_) => self.broken(site),
         }
     }

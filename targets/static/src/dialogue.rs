@@ -25,10 +25,11 @@ pub struct Answer {
 pub enum Then {
     /// the next request
     Continue,
-    /// the target closes by its own decision: the client may be sending still
+    /// the target closes, and nothing more has come from the client: one close() does everything
     Close,
-    /// the target closes because the client asked for it: nothing more will come
-    CloseAsAsked,
+    /// the target closes while the client may be sending still: its bytes are read and dropped
+    /// for a while, because close() with unread bytes sends a reset that can destroy the response
+    CloseGently,
 }
 
 /// What to do next.
@@ -80,7 +81,7 @@ impl Dialogue {
                 self.answered += 1;
                 let answer = Answer {
                     kind,
-                    then: Then::Close,
+                    then: Then::CloseGently,
                     request: false,
                 };
                 (0, Step::Answer(answer))
@@ -117,9 +118,7 @@ fn answer(head: &Head<'_>, nth: u64, rules: Rules) -> Answer {
             Method::Head => Kind::PageHead,
             Method::Other => Kind::NotAllowed,
         },
-        then: if !head.keep_alive {
-            Then::CloseAsAsked
-        } else if !rules.keep_alive || nth >= rules.keepalive_requests {
+        then: if !head.keep_alive || !rules.keep_alive || nth >= rules.keepalive_requests {
             Then::Close
         } else {
             Then::Continue
@@ -172,14 +171,11 @@ mod tests {
                 vec![(405, Then::Continue, true), go_on],
             ),
             // as the client asked; what follows is not read
-            (
-                format!("{close}{GET}"),
-                vec![(200, Then::CloseAsAsked, true)],
-            ),
+            (format!("{close}{GET}"), vec![(200, Then::Close, true)]),
             // garbage after a request
             (
                 format!("{GET}\x01\r\n\r\n"),
-                vec![go_on, (400, Then::Close, false)],
+                vec![go_on, (400, Then::CloseGently, false)],
             ),
             // half a body: no answer yet
             (post[..post.len() - 1].to_owned(), vec![]),
