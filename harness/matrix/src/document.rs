@@ -11,7 +11,7 @@ use crate::reader::{Reader, described, in_order, integer};
 use crate::wire::{Bundle, Label, Selection, Wire, WireClaim};
 
 /// The only version of the format there is.
-const FORMAT: u64 = 1;
+pub(crate) const FORMAT: u64 = 1;
 /// Rounds of a run; 8 suffice for a verdict.
 pub(crate) const MAX_ROUNDS: u64 = 10_000;
 

@@ -16,6 +16,7 @@ mod keys;
 mod plan;
 mod problem;
 mod reader;
+mod schema;
 mod selections;
 mod shuffle;
 mod values;
@@ -23,6 +24,7 @@ mod wire;
 
 pub use arguments::{ArgumentError, Changes, parse_only, parse_set};
 pub use problem::{MatrixErrors, Place, Problem};
+pub use schema::schema;
 
 /// An experiment: what is asked, and every cell that answers it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -7,7 +7,7 @@ use yieldpoint_matrix::Changes;
 use crate::catalog::{body, parse, with_head};
 
 /// What is wrong, and the text below a sound head of two lines.
-const TABLE: &[(&str, &str)] = &[
+pub(crate) const TABLE: &[(&str, &str)] = &[
     ("syntax: no quotes around a text", "[knobs]\nclient = ureq"),
     ("syntax: no value", "[knobs]\nclient = \"ureq\"\nthreads ="),
     (

@@ -6,3 +6,4 @@ mod changes;
 mod errors;
 mod readme;
 mod robust;
+mod schema;

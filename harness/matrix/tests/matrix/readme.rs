@@ -7,7 +7,7 @@ use crate::catalog::{catalog, changes_of, clients, parse};
 const README: &str = include_str!("../../../../matrices/README.md");
 
 /// Every block of TOML; a fragment is completed with what it leaves out.
-fn examples() -> Vec<String> {
+pub(crate) fn examples() -> Vec<String> {
     let blocks = README.split("```toml\n").skip(1);
     let blocks = blocks.map(|rest| rest.split("```").next().unwrap_or_default());
     let complete = |block: &str| {
