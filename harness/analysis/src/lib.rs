@@ -7,6 +7,7 @@
 //! A figure takes the numbers of its trials from the tables, so that a report never shows a number
 //! that its tables do not hold.
 
+mod columns;
 mod errors;
 mod figures;
 mod grid;
@@ -27,6 +28,7 @@ use anyhow::Context as _;
 use polars::prelude::DataFrame;
 use yieldpoint_record::{Manifest, Trial};
 
+pub use columns::{ColumnFact, columns, words};
 pub use figures::report;
 pub use summary::summary;
 

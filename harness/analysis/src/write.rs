@@ -4,25 +4,32 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use polars::prelude::{CsvWriter, ParquetCompression, ParquetWriter, PolarsResult, SerWriter as _};
+use polars::prelude::{
+    CsvWriter, DataFrame, ParquetCompression, ParquetWriter, PolarsResult, SerWriter as _,
+};
 
 use crate::Tables;
 
 impl Tables {
+    /// Every table with its name, in order of the names.
+    pub(crate) fn named(&self) -> [(&'static str, &DataFrame); 5] {
+        [
+            ("errors", &self.errors),
+            ("histograms", &self.histograms),
+            ("samples", &self.samples),
+            ("timeline", &self.timeline),
+            ("trials", &self.trials),
+        ]
+    }
+
     /// Writes every table into `dir` as Parquet (zstd) and, but for the histograms, as CSV.
     /// Files that are there are replaced whole or not at all. Gives the files, in order of their names.
     pub fn write(&self, dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
         fs::create_dir_all(dir).with_context(|| format!("\"{}\"", dir.display()))?;
-        let tables = [
-            ("errors", &self.errors, true),
-            // Millions of rows that nobody reads as text.
-            ("histograms", &self.histograms, false),
-            ("samples", &self.samples, true),
-            ("timeline", &self.timeline, true),
-            ("trials", &self.trials, true),
-        ];
         let mut written = Vec::new();
-        for (name, table, csv) in tables {
+        for (name, table) in self.named() {
+            // Millions of rows that nobody reads as text.
+            let csv = name != "histograms";
             // Writers want the table for themselves (they join its chunks); a clone shares the data.
             if csv {
                 written.push(aside(dir, &format!("{name}.csv"), |file| {

@@ -29,6 +29,10 @@ pub enum Verb {
     Clients(ClientsArgs),
     /// Try everything that a trial needs on this machine, and say how to mend what fails
     Doctor,
+    /// Explain a knob, metric, column, flag, error or word by its name; without one, list all
+    Explain(ExplainArgs),
+    /// Print the JSON Schema of a matrix file, with which editors complete and check it
+    Schema,
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
 }
@@ -96,6 +100,12 @@ pub struct ClientsArgs {
     /// One JSON object a program
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct ExplainArgs {
+    /// Its name: threads, lab.sysctl.net.ipv4.tcp_tw_reuse, client_rss_kib, p99_ns, burst_only, fd_limit …
+    pub name: Option<String>,
 }
 
 #[derive(Args, Debug)]

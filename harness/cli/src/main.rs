@@ -19,6 +19,8 @@ fn main() -> ExitCode {
         Verb::Report(a) => verbs::report::report(&a),
         Verb::Clients(a) => verbs::clients::clients(&a),
         Verb::Doctor => verbs::doctor::doctor(),
+        Verb::Explain(a) => verbs::explain::explain(&a),
+        Verb::Schema => verbs::schema::schema(),
         Verb::Completions(a) => verbs::completions::completions(&a),
     };
     done.unwrap_or_else(|e| {

@@ -2,72 +2,68 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Why a request failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ErrorKind {
+/// Declares each kind once: its meaning, its variant, its name on the wire. The meaning is the
+/// variant's documentation and what `yieldpoint explain` prints.
+macro_rules! kinds {
+    ($($(#[doc = $doc:literal])+ $kind:ident = $name:literal,)+) => {
+        /// Why a request failed.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum ErrorKind {
+            $($(#[doc = $doc])+ $kind,)+
+        }
+
+        impl ErrorKind {
+            /// All kinds, in the order of a request's life.
+            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$kind),+];
+
+            /// The name on the wire and in tables.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $name,)+
+                }
+            }
+
+            /// What it means, in a few words.
+            #[must_use]
+            pub const fn doc(self) -> &'static str {
+                match self {
+                    $(Self::$kind => concat!($($doc),+).trim_ascii(),)+
+                }
+            }
+        }
+    };
+}
+
+kinds! {
     /// nobody listens (ECONNREFUSED at connect)
-    ConnectRefused,
+    ConnectRefused = "connect_refused",
     /// no local port is free (EADDRNOTAVAIL at connect)
-    AddressNotAvailable,
+    AddressNotAvailable = "address_not_available",
     /// the local port is taken (EADDRINUSE at bind or connect)
-    AddressInUse,
+    AddressInUse = "address_in_use",
     /// no connection within `connect_timeout`
-    ConnectTimeout,
-    /// the peer reset an open connection (ECONNRESET, EPIPE)
-    Reset,
-    /// the peer closed before the response was complete
-    ClosedEarly,
-    /// no complete response within `request_timeout`
-    Timeout,
-    /// another status than expected
-    BadStatus,
-    /// another body length than expected
-    BadLength,
-    /// the response is not HTTP/1.1
-    Protocol,
+    ConnectTimeout = "connect_timeout",
     /// no descriptor left (EMFILE, ENFILE)
-    FdLimit,
+    FdLimit = "fd_limit",
+    /// the peer reset an open connection (ECONNRESET, EPIPE)
+    Reset = "reset",
+    /// the peer closed before the response was complete
+    ClosedEarly = "closed_early",
+    /// no complete response within `request_timeout`
+    Timeout = "timeout",
+    /// another status than expected
+    BadStatus = "bad_status",
+    /// another body length than expected
+    BadLength = "bad_length",
+    /// the response is not HTTP/1.1
+    Protocol = "protocol",
     /// anything else; the example says what
-    Other,
+    Other = "other",
 }
 
 impl ErrorKind {
-    /// All kinds, in the order of a request's life.
-    pub const ALL: [Self; 12] = [
-        Self::ConnectRefused,
-        Self::AddressNotAvailable,
-        Self::AddressInUse,
-        Self::ConnectTimeout,
-        Self::FdLimit,
-        Self::Reset,
-        Self::ClosedEarly,
-        Self::Timeout,
-        Self::BadStatus,
-        Self::BadLength,
-        Self::Protocol,
-        Self::Other,
-    ];
-
-    /// The name on the wire and in tables.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::ConnectRefused => "connect_refused",
-            Self::AddressNotAvailable => "address_not_available",
-            Self::AddressInUse => "address_in_use",
-            Self::ConnectTimeout => "connect_timeout",
-            Self::Reset => "reset",
-            Self::ClosedEarly => "closed_early",
-            Self::Timeout => "timeout",
-            Self::BadStatus => "bad_status",
-            Self::BadLength => "bad_length",
-            Self::Protocol => "protocol",
-            Self::FdLimit => "fd_limit",
-            Self::Other => "other",
-        }
-    }
-
     /// The request never left: it failed while the connection was being opened.
     #[must_use]
     pub const fn before_sending(self) -> bool {
@@ -150,6 +146,10 @@ mod tests {
         }
         let distinct: std::collections::BTreeSet<_> = ErrorKind::ALL.into_iter().collect();
         assert_eq!(distinct.len(), ErrorKind::ALL.len());
+        assert_eq!(
+            ErrorKind::FdLimit.doc(),
+            "no descriptor left (EMFILE, ENFILE)"
+        );
     }
 
     #[test]

@@ -56,17 +56,27 @@ impl Status {
 
 /// Remarks that leave a trial ok.
 pub mod flag {
-    /// The trial saw the port burst only: shorter than a TIME_WAIT cycle (125 s), and its ports ran
-    /// short or would have; its throughput is not sustained.
-    pub const BURST_ONLY: &str = "burst_only";
-    /// Steal, run-queue pressure or sample gaps beyond their limits.
-    pub const NOISY: &str = "noisy";
-    /// Only the client testifies (foreign URL).
-    pub const ONE_ENDED: &str = "one_ended";
-    /// TIME_WAIT entries were dropped at `tcp_max_tw_buckets`, which frees ports.
-    pub const TIME_WAIT_OVERFLOW: &str = "time_wait_overflow";
-    /// Client and target shared a core.
-    pub const SHARED_CPUS: &str = "shared_cpus";
+    /// Declares each flag once: its meaning, its constant, its name in a row.
+    macro_rules! flags {
+        ($($(#[doc = $doc:literal])+ $flag:ident = $name:literal,)+) => {
+            $($(#[doc = $doc])+ pub const $flag: &str = $name;)+
+            /// Every flag with its meaning.
+            pub const ALL: &[(&str, &str)] = &[$(($name, concat!($($doc),+).trim_ascii())),+];
+        };
+    }
+    flags! {
+        /// The trial saw the port burst only: shorter than a TIME_WAIT cycle (125 s), and its ports ran
+        /// short or would have; its throughput is not sustained.
+        BURST_ONLY = "burst_only",
+        /// Steal, run-queue pressure or sample gaps beyond their limits.
+        NOISY = "noisy",
+        /// Only the client testifies (foreign URL).
+        ONE_ENDED = "one_ended",
+        /// TIME_WAIT entries were dropped at `tcp_max_tw_buckets`, which frees ports.
+        TIME_WAIT_OVERFLOW = "time_wait_overflow",
+        /// Client and target shared a core.
+        SHARED_CPUS = "shared_cpus",
+    }
 }
 
 /// TIME_WAIT entries of the lab.

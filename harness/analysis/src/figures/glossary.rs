@@ -4,7 +4,7 @@ use yieldpoint_figures::Fact;
 use yieldpoint_record::Manifest;
 
 /// Words, then columns.
-const WORDS: [(&str, &str); 34] = [
+pub(crate) const WORDS: [(&str, &str); 34] = [
     (
         "good request",
         "A complete response of the expected status and length. Throughput always means good requests per second.",

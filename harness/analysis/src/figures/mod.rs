@@ -18,6 +18,7 @@ use crate::grid::Grid;
 use crate::text;
 
 pub(crate) use cells::{GOOD, NOTE, SHORT};
+pub(crate) use glossary::WORDS;
 
 /// Makes the figures of a report. `tables` are those of the same trials.
 pub fn report(manifest: &Manifest, trials: &[Trial], tables: &Tables) -> anyhow::Result<Report> {
