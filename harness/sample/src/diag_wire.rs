@@ -4,11 +4,26 @@
 //! inet_diag_msg` (linux/inet_diag.h); see sock_diag(7). Numbers are in the byte order of
 //! the machine, ports in that of the network.
 
-/// A state of a TCP socket as the kernel numbers it (net/tcp_states.h).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
-    TimeWait = 6,
-    Listen = 10,
+/// States of a TCP socket as the kernel numbers them (net/tcp_states.h).
+pub(crate) mod state {
+    pub(crate) const ESTABLISHED: u8 = 1;
+    pub(crate) const SYN_SENT: u8 = 2;
+    pub(crate) const SYN_RECV: u8 = 3;
+    pub(crate) const FIN_WAIT_1: u8 = 4;
+    pub(crate) const FIN_WAIT_2: u8 = 5;
+    pub(crate) const TIME_WAIT: u8 = 6;
+    pub(crate) const CLOSE_WAIT: u8 = 8;
+    pub(crate) const LISTEN: u8 = 10;
+}
+
+/// A set of states, each below 32.
+pub(crate) const fn mask(states: &[u8]) -> u32 {
+    let (mut mask, mut i) = (0, 0);
+    while i < states.len() {
+        mask |= 1 << states[i];
+        i += 1;
+    }
+    mask
 }
 
 /// Length of a request.
@@ -27,8 +42,8 @@ const NLM_F_DUMP_INTR: u16 = 0x10;
 const AF_INET: u8 = 2;
 const IPPROTO_TCP: u8 = 6;
 
-/// A request for all IPv4 TCP sockets in one state; with a local port other than 0, for those on it.
-pub(crate) fn request(seq: u32, state: State, local_port: u16) -> [u8; REQUEST_LEN] {
+/// A request for all IPv4 TCP sockets in a set of states; with a local port other than 0, for those on it.
+pub(crate) fn request(seq: u32, states: u32, local_port: u16) -> [u8; REQUEST_LEN] {
     let mut bytes = [0; REQUEST_LEN];
     let mut put = |at: usize, part: &[u8]| bytes[at..at + part.len()].copy_from_slice(part);
     // 72 fits u32.
@@ -37,8 +52,7 @@ pub(crate) fn request(seq: u32, state: State, local_port: u16) -> [u8; REQUEST_L
     put(6, &(NLM_F_REQUEST | NLM_F_DUMP).to_ne_bytes());
     put(8, &seq.to_ne_bytes());
     put(HEADER_LEN, &[AF_INET, IPPROTO_TCP]);
-    // A mask of states; their numbers are below 32.
-    put(HEADER_LEN + 4, &(1u32 << state as u32).to_ne_bytes());
+    put(HEADER_LEN + 4, &states.to_ne_bytes());
     put(HEADER_LEN + 8, &local_port.to_be_bytes());
     bytes
 }
@@ -50,6 +64,9 @@ pub(crate) struct Entry {
     pub remote_port: u16,
     /// of a listening socket: connections that wait for accept()
     pub receive_queue: u32,
+    /// of a listening socket: how many may wait
+    pub send_queue: u32,
+    pub state: u8,
 }
 
 /// What a datagram said beside its entries.
@@ -141,6 +158,8 @@ fn entry(body: &[u8]) -> Option<Entry> {
         local_port: u16::from_be_bytes(array_at(body, 4)?),
         remote_port: u16::from_be_bytes(array_at(body, 6)?),
         receive_queue: u32_at(body, 56)?,
+        send_queue: u32_at(body, 60)?,
+        state: body[1],
     })
 }
 
@@ -180,9 +199,11 @@ mod tests {
     fn socket(local: u16, remote: u16, queue: u32) -> Vec<u8> {
         let mut body = vec![0; ENTRY_LEN];
         body[0] = AF_INET;
+        body[1] = state::LISTEN;
         body[4..6].copy_from_slice(&local.to_be_bytes());
         body[6..8].copy_from_slice(&remote.to_be_bytes());
         body[56..60].copy_from_slice(&queue.to_ne_bytes());
+        body[60..64].copy_from_slice(&511u32.to_ne_bytes());
         // an attribute after the entry, of an odd length, as kernels add them
         body.extend([5, 0, 8, 0, 0]);
         body
@@ -210,6 +231,8 @@ mod tests {
             local_port: 80,
             remote_port: 40_000,
             receive_queue: 3,
+            send_queue: 511,
+            state: state::LISTEN,
         };
         let part = |done, interrupted| Part { done, interrupted };
         let table = [

@@ -2,16 +2,21 @@
 //!
 //! Parsers are pure functions of bytes; readers hold their files open and allocate nothing per row.
 
+mod cgroup;
 mod diag;
 mod diag_wire;
 mod machine;
 mod metrics;
 mod net;
+mod pace;
 mod proc_file;
 mod process;
 mod readers;
 mod sampler;
+mod stack_path;
+mod task_dir;
 mod text;
+mod threads;
 mod tree;
 
 #[cfg(test)]

@@ -19,6 +19,17 @@ impl ProcFile {
         open(path, OFlags::RDONLY).map(Self)
     }
 
+    /// Opens a file below an open directory.
+    pub(crate) fn open_at(directory: &OwnedFd, path: &[u8]) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        Ok(Self(rustix::fs::openat(
+            directory,
+            path,
+            flags,
+            Mode::empty(),
+        )?))
+    }
+
     /// The whole text of now, in `buffer`, which grows if it is too small and then keeps its size.
     ///
     /// One pread(2) at offset 0 makes the kernel write such a file anew and hand out all of it;

@@ -6,28 +6,73 @@ use std::os::fd::OwnedFd;
 
 use nix::time::ClockId;
 use nix::unistd::Pid;
-use rustix::fs::{OFlags, RawDir, SeekFrom};
+use rustix::fs::{AtFlags, Mode, OFlags, RawDir};
 
 use crate::proc_file::{ProcFile, open};
+use crate::stack_path::StackPath;
 use crate::text::{lines, number, words};
 
-/// What is read of a process at one moment. Missing is `None`.
+/// CPU time of a process, all its threads together. Missing is `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Cpu {
+    /// user and system time, ns
+    pub total_ns: Option<i64>,
+    /// of it in user code; in steps of a tick, as ns
+    pub user_ns: Option<i64>,
+    /// of it in the kernel; in steps of a tick, as ns
+    pub system_ns: Option<i64>,
+}
+
+/// What is read of a process, or of several, at one moment. Missing is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProcessSample {
-    /// user and system time of all its threads, ns
-    pub cpu_ns: Option<i64>,
+    pub cpu: Cpu,
     pub status: Status,
     /// open descriptors
     pub fds: Option<i64>,
 }
 
+fn add(a: Option<i64>, b: Option<i64>) -> Option<i64> {
+    a?.checked_add(b?)
+}
+
+impl Cpu {
+    /// No time at all.
+    pub(crate) const ZERO: Self = Self {
+        total_ns: Some(0),
+        user_ns: Some(0),
+        system_ns: Some(0),
+    };
+
+    /// Both together; what is missing of one is missing of the sum.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            total_ns: add(self.total_ns, other.total_ns),
+            user_ns: add(self.user_ns, other.user_ns),
+            system_ns: add(self.system_ns, other.system_ns),
+        }
+    }
+}
+
 impl ProcessSample {
+    /// Of no process.
+    pub(crate) const ZERO: Self = Self {
+        cpu: Cpu::ZERO,
+        status: Status {
+            gone: false,
+            rss_kib: Some(0),
+            rss_anon_kib: Some(0),
+            rss_peak_kib: Some(0),
+            threads: Some(0),
+        },
+        fds: Some(0),
+    };
+
     /// Both together; what is missing of one is missing of the sum.
     pub(crate) fn plus(&self, other: &Self) -> Self {
-        let add = |a: Option<i64>, b: Option<i64>| a?.checked_add(b?);
         let (a, b) = (&self.status, &other.status);
         Self {
-            cpu_ns: add(self.cpu_ns, other.cpu_ns),
+            cpu: self.cpu.plus(other.cpu),
             status: Status {
                 gone: a.gone && b.gone,
                 rss_kib: add(a.rss_kib, b.rss_kib),
@@ -38,6 +83,39 @@ impl ProcessSample {
             fds: add(self.fds, other.fds),
         }
     }
+}
+
+/// What is taken from /proc/<pid>/stat; times in ticks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stat {
+    pub parent: Option<i64>,
+    pub user: Option<i64>,
+    pub system: Option<i64>,
+}
+
+/// Reads the text of /proc/<pid>/stat; see proc_pid_stat(5).
+pub(crate) fn parse_stat(text: &[u8]) -> Stat {
+    // The program's name is in brackets and may hold anything, brackets and line ends included.
+    let Some(after) = text.iter().rposition(|b| *b == b')') else {
+        return Stat::default();
+    };
+    let Some(line) = lines(&text[after + 1..]).next() else {
+        return Stat::default();
+    };
+    let mut words = words(line);
+    // The state is field 3, the parent 4, times 14 and 15.
+    Stat {
+        parent: words.nth(1).and_then(number),
+        user: words.nth(9).and_then(number),
+        system: words.next().and_then(number),
+    }
+}
+
+/// Reads the text of /proc/<pid>/task/<tid>/children: pids.
+pub(crate) fn parse_children(text: &[u8]) -> impl Iterator<Item = u32> {
+    // No line end comes here; every number is followed by a blank, so one without it was cut.
+    let end = text.iter().rposition(|b| *b == b' ').map_or(0, |at| at + 1);
+    words(&text[..end]).filter_map(|word| u32::try_from(number(word)?).ok())
 }
 
 /// What is taken from /proc/<pid>/status.
@@ -73,68 +151,134 @@ pub(crate) fn parse_status(text: &[u8]) -> Status {
     status
 }
 
-/// The open files of one process.
+/// The open files of one process. They go on meaning it after its number was given to another.
 #[derive(Debug)]
 pub(crate) struct ProcessReader {
+    pid: u32,
     clock: ClockId,
+    directory: OwnedFd,
     status: ProcFile,
-    /// `None` where the process does not let us look at its descriptors
-    fd_dir: Option<OwnedFd>,
+    stat: ProcFile,
+    ns_per_tick: i64,
+}
+
+const ESRCH: i32 = rustix::io::Errno::SRCH.raw_os_error();
+
+/// What became of a process.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Life {
+    Living(ProcessSample),
+    /// It has ended and its parent has not yet heard of it; the CPU time is its last.
+    Zombie(Cpu),
+    Gone,
 }
 
 impl ProcessReader {
-    /// Opens the files of a living process.
+    /// Opens the files of a process; the error names what cannot be opened.
     pub(crate) fn open(pid: u32) -> io::Result<Self> {
         let status = ProcFile::open(&format!("/proc/{pid}/status"))?;
-        // Linux keeps pids below 2^22; a number beyond i32 has failed in open() above.
+        let directory = open(&format!("/proc/{pid}"), OFlags::RDONLY | OFlags::DIRECTORY)?;
+        Self::with(pid, directory, status)
+    }
+
+    /// Opens a child that was found below a process, without a need for memory. `None` if it is
+    /// gone, or if its number belongs to a stranger meanwhile.
+    pub(crate) fn open_child(
+        pid: u32,
+        parent: u32,
+        buffer: &mut Vec<u8>,
+    ) -> io::Result<Option<Self>> {
+        let path = StackPath::new().text("/proc/").number(pid);
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = rustix::fs::open(path.bytes(), flags, Mode::empty())
+            .map_err(io::Error::from)
+            .and_then(|directory| {
+                let status = ProcFile::open_at(&directory, b"status")?;
+                Self::with(pid, directory, status)
+            });
+        let reader = match opened {
+            Ok(reader) => reader,
+            // ESRCH is the answer of a file whose process has just ended.
+            Err(e) if e.kind() == io::ErrorKind::NotFound || e.raw_os_error() == Some(ESRCH) => {
+                return Ok(None);
+            }
+            Err(e) => return Err(e),
+        };
+        let is_child = reader
+            .stat
+            .read(buffer)
+            .is_ok_and(|text| parse_stat(text).parent == Some(i64::from(parent)));
+        Ok(is_child.then_some(reader))
+    }
+
+    fn with(pid: u32, directory: OwnedFd, status: ProcFile) -> io::Result<Self> {
+        // Linux keeps pids below 2^22; a number beyond i32 has failed in open() before.
         let raw = i32::try_from(pid).map_err(io::Error::other)?;
         Ok(Self {
+            pid,
             // clock_getcpuclockid(3): the clock (!pid << 3) | 2, nanoseconds instead of /proc's ticks.
             clock: ClockId::pid_cpu_clock_id(Pid::from_raw(raw))?,
+            stat: ProcFile::open_at(&directory, b"stat")?,
+            directory,
             status,
-            fd_dir: open(
-                &format!("/proc/{pid}/fd"),
-                OFlags::RDONLY | OFlags::DIRECTORY,
-            )
-            .ok(),
+            ns_per_tick: ns_per_tick(),
         })
     }
 
-    /// What the process is doing now; `None` once it is dead.
-    pub(crate) fn read(&self, buffer: &mut Vec<u8>) -> Option<ProcessSample> {
-        // The clock goes by the number of the process, the open file by the process itself. Read in
+    pub(crate) fn pid(&self) -> u32 {
+        self.pid
+    }
+    /// Its open directory /proc/<pid>.
+    pub(crate) fn directory(&self) -> &OwnedFd {
+        &self.directory
+    }
+
+    /// What the process is doing now.
+    pub(crate) fn read(&self, buffer: &mut Vec<u8>) -> Life {
+        // The clock goes by the number of the process, an open file by the process itself. Read in
         // this order, a status that still comes proves that the number had no new owner.
-        let cpu_ns = self.clock.now().ok().and_then(|t| {
+        let total_ns = self.clock.now().ok().and_then(|t| {
             t.tv_sec()
                 .checked_mul(1_000_000_000)?
                 .checked_add(t.tv_nsec())
         });
-        let status = self.status.read(buffer).map(parse_status);
-        match status {
-            Ok(status) if !status.gone => Some(ProcessSample {
-                cpu_ns,
+        let stat = self.stat.read(buffer).map(parse_stat).unwrap_or_default();
+        let ns = |ticks: Option<i64>| ticks?.checked_mul(self.ns_per_tick);
+        let cpu = Cpu {
+            total_ns,
+            user_ns: ns(stat.user),
+            system_ns: ns(stat.system),
+        };
+        match self.status.read(buffer).map(parse_status) {
+            Ok(status) if status.gone => Life::Zombie(cpu),
+            Ok(status) => Life::Living(ProcessSample {
+                cpu,
                 status,
-                fds: self
-                    .fd_dir
-                    .as_ref()
-                    .and_then(|dir| count_fds(dir).ok().flatten()),
+                fds: count_fds(&self.directory).ok().flatten(),
             }),
-            _ => None,
+            Err(_) => Life::Gone,
         }
     }
 }
 
-/// How many descriptors a process has open, from its open directory /proc/<pid>/fd.
+/// Length of a tick of /proc, ns.
+pub(crate) fn ns_per_tick() -> i64 {
+    let per_second = rustix::param::clock_ticks_per_second().clamp(1, 1_000_000_000);
+    // Between 1 and 10^9 after the clamp.
+    (1_000_000_000 / per_second) as i64
+}
+
+/// How many descriptors a process has open, from its open directory /proc/<pid>.
 ///
-/// Since Linux 6.2 the size of that directory is the count, taken from a bitmap: 20 µs for 20,000.
+/// Since Linux 6.2 the size of its directory "fd" is the count, taken from a bitmap: 20 µs for 20,000.
 /// Older kernels say 0 there and the entries have to be listed, which costs 4 µs or more each (80 ms
 /// for 20,000): it would disturb what is measured, so that beyond [`MOST_LISTED`] the count is missing.
-fn count_fds(dir: &OwnedFd) -> io::Result<Option<i64>> {
-    let size = rustix::fs::fstat(dir)?.st_size;
+fn count_fds(process: &OwnedFd) -> io::Result<Option<i64>> {
+    let size = rustix::fs::statat(process, c"fd", AtFlags::empty())?.st_size;
     if size > 0 {
         Ok(Some(size))
     } else {
-        list_fds(dir, MOST_LISTED)
+        list_fds(process, MOST_LISTED)
     }
 }
 
@@ -142,10 +286,11 @@ fn count_fds(dir: &OwnedFd) -> io::Result<Option<i64>> {
 const MOST_LISTED: i64 = 1024;
 
 /// Counts the entries one by one; `None` if they are more than `most`.
-fn list_fds(dir: &OwnedFd, most: i64) -> io::Result<Option<i64>> {
-    rustix::fs::seek(dir, SeekFrom::Start(0))?;
+fn list_fds(process: &OwnedFd, most: i64) -> io::Result<Option<i64>> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = rustix::fs::openat(process, c"fd", flags, Mode::empty())?;
     let mut space = [MaybeUninit::<u8>::uninit(); 8192];
-    let mut entries = RawDir::new(dir, &mut space);
+    let mut entries = RawDir::new(&directory, &mut space);
     let mut count = 0;
     while let Some(entry) = entries.next() {
         // "." and ".." are the only names that are not numbers.
@@ -168,6 +313,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const STAT: &[u8] = include_bytes!("../tests/data/pid-stat");
     const STATUS: &[u8] = include_bytes!("../tests/data/status");
     const ZOMBIE: &[u8] = include_bytes!("../tests/data/status-zombie");
 
@@ -214,7 +360,7 @@ mod tests {
             .spawn()
             .unwrap();
         let dir = open(
-            &format!("/proc/{}/fd", child.id()),
+            &format!("/proc/{}", child.id()),
             OFlags::RDONLY | OFlags::DIRECTORY,
         )
         .unwrap();
@@ -250,6 +396,63 @@ mod tests {
             text.splice(at..(at + with.len()).min(STATUS.len()), with);
             let s = parse_status(&text);
             prop_assert!([s.rss_kib, s.rss_anon_kib, s.rss_peak_kib, s.threads].into_iter().flatten().all(|n| n >= 0));
+        }
+    }
+
+    #[test]
+    fn reads_a_stat() {
+        let some = |parent, user, system| Stat {
+            parent: Some(parent),
+            user: Some(user),
+            system: Some(system),
+        };
+        let table: [(&[u8], Stat); 5] = [
+            // its name is "a) R 1 (b", as a hostile program may call itself
+            (STAT, some(14_137, 31, 12)),
+            // a line end in the name
+            (b"7 (a\nb) S 1 0 0 0 0 0 0 0 0 0 5 6 0\n", some(1, 5, 6)),
+            (b"7 (a) S 1 0 0 0 0 0 0 0 0 0 5 6", Stat::default()), // cut
+            (
+                b"7 (a) S 1 0\n", // too few fields
+                Stat {
+                    parent: Some(1),
+                    ..Stat::default()
+                },
+            ),
+            (b"", Stat::default()),
+        ];
+        for (text, want) in table {
+            assert_eq!(parse_stat(text), want, "{}", String::from_utf8_lossy(text));
+        }
+    }
+
+    #[test]
+    fn reads_children() {
+        let table: [(&[u8], &[u32]); 4] = [
+            (b"12 345 ", &[12, 345]),
+            (b"12 34", &[12]), // cut
+            (b"", &[]),
+            (b"12 -3 99999999999 7 ", &[12, 7]), // what is no pid
+        ];
+        for (text, want) in table {
+            assert_eq!(parse_children(text).collect::<Vec<_>>(), want);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_cut_stat_gives_the_same_numbers_or_none(cut in 0..=STAT.len()) {
+            let (part, whole) = (parse_stat(&STAT[..cut]), parse_stat(STAT));
+            prop_assert!(part == Stat::default() || part == whole);
+        }
+
+        #[test]
+        fn a_damaged_stat_does_no_harm(at in 0..STAT.len(), with: Vec<u8>) {
+            let mut text = STAT.to_vec();
+            text.splice(at..(at + with.len()).min(STAT.len()), with);
+            let s = parse_stat(&text);
+            prop_assert!([s.parent, s.user, s.system].into_iter().flatten().all(|n| n >= 0));
+            prop_assert!(parse_children(&text).count() <= text.len());
         }
     }
 }

@@ -3,20 +3,21 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::time::{ClockId, clock_gettime};
+use yieldpoint_terms::clock::now_ns;
 
-use crate::diag::listen_queue;
+use crate::cgroup::{CgroupReader, Throttling};
+use crate::diag::{ListenQueue, States, listen_queue, states};
 use crate::machine::{MachineReader, MachineSample};
 use crate::net::{NetReader, NetSample};
-use crate::process::ProcessSample;
-use crate::tree::Tree;
+use crate::pace::{Moment, Pace, thread_cpu_ns};
+use crate::tree::{Tree, TreeSample};
 
 /// What to watch. Pids are those of the caller's pid namespace.
 #[derive(Debug)]
 pub struct Subject {
-    /// the client's processes, one or more; what they use is added up
+    /// the client's processes, one or more; what they and their descendants use is added up
     pub client_pids: Vec<u32>,
-    /// the target's process, where it is on this machine
+    /// the target's process, with its descendants, where it is on this machine
     pub target_pid: Option<u32>,
     /// a process in the lab's network namespace; in the host's mode, any
     pub net_pid: u32,
@@ -26,18 +27,20 @@ pub struct Subject {
     pub target_cpus: Vec<usize>,
     /// port on which the target listens (IPv4)
     pub port: Option<u16>,
-    /// a netlink sock_diag socket opened inside the lab; without it, the listen queue is missing
+    /// a netlink sock_diag socket opened inside the lab; without it, listen queue and states are missing
     pub sock_diag: Option<OwnedFd>,
 }
 
 /// Everything that one row is made of.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Seen {
-    pub client: ProcessSample,
-    pub target: ProcessSample,
+    pub client: TreeSample,
+    pub target: TreeSample,
     pub net: NetSample,
     pub machine: MachineSample,
-    pub listen_queue: Option<i64>,
+    pub listen: ListenQueue,
+    pub states: Option<States>,
+    pub throttling: Throttling,
     pub sampler_cpu_ns: Option<i64>,
 }
 
@@ -48,7 +51,11 @@ pub(crate) struct Readers {
     target: Tree,
     net: NetReader,
     machine: MachineReader,
-    listen: Option<(OwnedFd, u16)>,
+    cgroup: CgroupReader,
+    cgroup_pace: Pace,
+    sock_diag: Option<OwnedFd>,
+    states_pace: Pace,
+    port: Option<u16>,
     buffer: Vec<u8>,
 }
 
@@ -60,35 +67,46 @@ impl Readers {
             target: Tree::open(subject.target_pid.as_slice())?,
             net: NetReader::open(subject.net_pid)?,
             machine: MachineReader::open(subject.client_cpus, subject.target_cpus)?,
-            listen: subject.sock_diag.zip(subject.port),
+            cgroup: subject
+                .client_pids
+                .first()
+                .map_or_else(CgroupReader::default, |pid| CgroupReader::open(*pid)),
+            cgroup_pace: Pace::default(),
+            sock_diag: subject.sock_diag,
+            states_pace: Pace::default(),
+            port: subject.port,
             buffer: Vec::new(),
         };
-        readers.read();
+        readers.read(Moment {
+            now_ns: now_ns(),
+            edge: true,
+        });
         Ok(readers)
     }
 
-    /// One row. What cannot be read is `None`.
-    pub(crate) fn read(&mut self) -> Seen {
+    /// One row. What cannot be read is `None`, and so is what is not yet due again.
+    pub(crate) fn read(&mut self, moment: Moment) -> Seen {
         let buffer = &mut self.buffer;
+        let machine = self.machine.read(buffer);
+        let diag = self.sock_diag.as_ref().map(AsFd::as_fd);
         Seen {
-            client: self.client.read(buffer),
-            target: self.target.read(buffer),
+            client: self.client.read(moment, machine.forks, buffer),
+            target: self.target.read(moment, machine.forks, buffer),
             net: self.net.read(buffer),
-            machine: self.machine.read(buffer),
-            listen_queue: self
-                .listen
-                .as_ref()
-                .and_then(|(socket, port)| listen_queue(socket.as_fd(), *port).ok()?),
+            listen: diag
+                .zip(self.port)
+                .and_then(|(diag, port)| listen_queue(diag, port).ok())
+                .unwrap_or_default(),
+            states: diag.and_then(|diag| self.states_pace.read(moment, || states(diag).ok())),
+            throttling: self
+                .cgroup_pace
+                .read(moment, || self.cgroup.read(buffer))
+                .unwrap_or_default(),
+            machine,
             // Last, so that the row's own cost is in it.
             sampler_cpu_ns: thread_cpu_ns(),
         }
     }
-}
-
-/// CPU time of the calling thread, ns.
-fn thread_cpu_ns() -> Option<i64> {
-    let t = clock_gettime(ClockId::ThreadCPUTime);
-    t.tv_sec.checked_mul(1_000_000_000)?.checked_add(t.tv_nsec)
 }
 
 #[cfg(test)]
@@ -110,15 +128,35 @@ mod tests {
             sock_diag: Some(crate::open_sock_diag().unwrap()),
         })
         .unwrap();
+        // A child that the row finds: a tree that grows needs no memory either.
+        let mut child = std::process::Command::new("sleep")
+            .arg("600")
+            .spawn()
+            .unwrap();
+        // One time for both rows, so that nothing costly is due in the second.
+        let now_ns = now_ns();
+        let rows = [true, false].map(|edge| {
+            let before = allocations::of_this_thread();
+            let seen = readers.read(Moment { now_ns, edge });
+            (edge, seen, allocations::of_this_thread() - before)
+        });
+        child.kill().unwrap();
+        child.wait().unwrap();
+        for (edge, seen, allocated) in rows {
+            assert_eq!(allocated, 0);
+            // It did read: each source has its numbers.
+            assert!(seen.client.sum.cpu.total_ns.unwrap() > 0);
+            // Other tests of this process have children, too.
+            assert!(seen.client.processes.unwrap() >= 2);
+            assert!(seen.target.sum.fds.unwrap() > 0);
+            assert_eq!(seen.listen.waiting, Some(0));
+            assert!(seen.net.sockstat.inuse.is_some());
+            assert!(seen.machine.client_set.busy.is_some());
+            // What is costly is not read in every row.
+            assert_eq!(seen.states.is_some(), edge);
+            assert_eq!(seen.client.switches.voluntary.is_some(), edge);
+        }
         let before = allocations::of_this_thread();
-        let seen = readers.read();
-        assert_eq!(allocations::of_this_thread(), before);
-        // It did read: each source has its numbers.
-        assert!(seen.client.cpu_ns.unwrap() > 0);
-        assert!(seen.target.fds.unwrap() > 0);
-        assert_eq!(seen.listen_queue, Some(0));
-        assert!(seen.net.sockstat.inuse.is_some());
-        assert!(seen.machine.client_set_busy_ns.is_some());
         drop(std::hint::black_box(vec![1]));
         assert!(allocations::of_this_thread() > before, "the counter counts");
     }

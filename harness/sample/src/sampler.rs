@@ -17,6 +17,7 @@ use yieldpoint_terms::SampleSeries;
 use yieldpoint_terms::clock::now_ns;
 
 use crate::metrics::{COUNT, METRICS, TABLE};
+use crate::pace::Moment;
 use crate::readers::{Readers, Subject};
 
 /// The sampler's thread has ended before it was told to.
@@ -55,7 +56,8 @@ const MISSING: i64 = i64::MIN;
 impl Sampler {
     /// Opens all that is to be watched, and starts the thread: the first row at `start_at_ns`
     /// (CLOCK_MONOTONIC; at once if it has passed), then one every `period_ns` by absolute
-    /// deadlines. Rows whose deadline was missed are skipped, not made up for.
+    /// deadlines. Rows whose deadline was missed are skipped, not made up for. What is costly to
+    /// read has a value once a second at most; the first row, the last, and those asked for have all.
     ///
     /// # Errors
     /// A process is gone already, or one of the files that every Linux has cannot be opened.
@@ -100,7 +102,7 @@ impl Sampler {
         wait.recv().map_err(|_| SamplerGone)
     }
 
-    /// The last value of a metric, for a progress bar; `None` if it is missing or unknown. Reads memory only.
+    /// The value of a metric in the last row, for a progress bar; `None` if it is missing or unknown. Reads memory only.
     #[must_use]
     pub fn live(&self, metric: &str) -> Option<i64> {
         let at = METRICS.iter().position(|m| m.name == metric)?;
@@ -185,27 +187,27 @@ impl Worker {
             loop {
                 match asked.try_recv() {
                     Ok(done) => {
-                        self.row();
+                        self.row(true);
                         due = false;
                         // The asker may have gone; the row is taken all the same.
                         let _ = done.send(());
                     }
                     Err(TryRecvError::Empty) => break,
                     Err(TryRecvError::Disconnected) => {
-                        self.row();
+                        self.row(true);
                         return self.rows;
                     }
                 }
             }
             if due {
-                self.row();
+                self.row(self.rows.is_empty());
             }
         }
     }
 
-    fn row(&mut self) {
+    fn row(&mut self, edge: bool) {
         let t_ns = now_ns();
-        let seen = self.readers.read();
+        let seen = self.readers.read(Moment { now_ns: t_ns, edge });
         let values = std::array::from_fn(|i| TABLE[i].1(&seen));
         for (live, value) in self.live.iter().zip(values) {
             live.store(value.unwrap_or(MISSING), Ordering::Relaxed);

@@ -26,6 +26,16 @@ pub(crate) fn number(word: &[u8]) -> Option<i64> {
     })
 }
 
+/// A whole number of at most 8 hexadecimal digits, as 32-bit counters are written.
+pub(crate) fn hexadecimal(word: &[u8]) -> Option<i64> {
+    if word.is_empty() || word.len() > 8 {
+        return None;
+    }
+    word.iter().try_fold(0i64, |n, b| {
+        Some(n * 16 + i64::from(char::from(*b).to_digit(16)?))
+    })
+}
+
 /// The number that follows `key` in a line of pairs ("inuse 1 orphan 0").
 pub(crate) fn after(line: &[u8], key: &[u8]) -> Option<i64> {
     let mut words = words(line);
@@ -51,6 +61,20 @@ mod tests {
         ];
         for (word, want) in table {
             assert_eq!(number(word), want, "{}", String::from_utf8_lossy(word));
+        }
+    }
+
+    #[test]
+    fn reads_hexadecimal_numbers_of_32_bits() {
+        let table: [(&[u8], Option<i64>); 5] = [
+            (b"0000001f", Some(31)),
+            (b"ffffffff", Some(0xffff_ffff)),
+            (b"0ffffffff", None), // longer than the kernel writes
+            (b"0x1f", None),
+            (b"", None),
+        ];
+        for (word, want) in table {
+            assert_eq!(hexadecimal(word), want, "{}", String::from_utf8_lossy(word));
         }
     }
 
