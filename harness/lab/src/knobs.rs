@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use yieldpoint_terms::{Kind, Knob};
+use yieldpoint_terms::{Kind, Knob, Nanos};
 
 const MODES: &[Cow<'static, str>] = &[
     Cow::Borrowed("auto"),
@@ -10,12 +10,32 @@ const MODES: &[Cow<'static, str>] = &[
     Cow::Borrowed("host"),
 ];
 
+const NETWORKS: &[Cow<'static, str>] = &[Cow::Borrowed("loopback"), Cow::Borrowed("veth")];
+
 /// What a matrix can set about the surroundings of a trial.
 pub const KNOBS: &[Knob] = &[
     Knob::choice(
         "lab.mode",
         MODES,
         "Where a trial runs: private (fresh user, network, PID and IPC namespaces), host (no namespaces; sysctls cannot be set), or auto (private where the system allows it).",
+    ),
+    Knob::choice(
+        "lab.network",
+        NETWORKS,
+        "What lies between client and target: loopback (one network namespace), or veth (two of them, linked by a veth pair: client 10.77.0.1, target 10.77.0.2, MTU 1500; needs a private lab).",
+    ),
+    Knob::optional(
+        "lab.rate",
+        Kind::Text,
+        "Most that the veth link carries in each direction, headers included, in bits per second (\"100mbit\", \"1.5gbit\"; \"8kbit\" to \"100gbit\"); default: unlimited. The queue before it holds 50 ms, at least 64 KiB.",
+    ),
+    Knob::optional(
+        "lab.delay",
+        Kind::Duration {
+            min: Nanos(1_000),
+            max: Nanos::from_secs(60),
+        },
+        "How much later a packet arrives over the veth link, one way, in both directions (a round trip takes twice as long); needs a kernel with netem; default: no delay.",
     ),
     Knob::optional(
         "lab.nofile",

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -12,7 +13,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use yieldpoint_terms::clock::now_ns;
 
 use crate::wire::{FromLab, Order, ToLab, receive, send};
-use crate::{CpuSet, Exit, LabError, Mode, Refusal, Step};
+use crate::{CpuSet, Exit, LabError, Mode, Network, Refusal, Side, Step};
 
 /// How long the lab program may take to answer or to end. It takes a few milliseconds; this only
 /// bounds a machine that hangs.
@@ -28,6 +29,21 @@ pub struct LabSpec {
     pub sysctls: Vec<(String, String)>,
     /// path of the program `yieldpoint-lab`
     pub program: PathBuf,
+    /// what lies between client and target; a veth pair needs a private lab
+    pub network: Network,
+}
+
+impl LabSpec {
+    /// A lab on loopback with no sysctl written.
+    #[must_use]
+    pub fn new(mode: Mode, program: impl Into<PathBuf>) -> Self {
+        Self {
+            mode,
+            sysctls: Vec::new(),
+            program: program.into(),
+            network: Network::Loopback,
+        }
+    }
 }
 
 /// What to spawn in a lab.
@@ -45,6 +61,8 @@ pub struct Spawn {
     pub nofile: Option<u64>,
     /// working directory; `None`: that of the runner
     pub cwd: Option<PathBuf>,
+    /// the network namespace it is in, where the lab has two
+    pub side: Side,
 }
 
 impl Spawn {
@@ -79,7 +97,10 @@ pub struct Lab {
     guard_pidfd: OwnedFd,
     init_pid: u32,
     init_pidfd: Option<OwnedFd>,
+    network: Network,
     sock_diag: Option<OwnedFd>,
+    // That of the target's side, where it is a namespace of its own.
+    sock_diag_target: Option<OwnedFd>,
     effective: BTreeMap<String, String>,
     // Every process by name: `None` while it runs.
     exits: BTreeMap<String, Option<Exit>>,
@@ -91,13 +112,18 @@ impl Lab {
     ///
     /// Errors: a step refused, a sysctl that cannot be had, a program that is not there.
     pub fn up(spec: &LabSpec) -> Result<Self, LabError> {
-        let mut lab = Self::start(spec)?;
-        let setup = ToLab::Setup {
-            sysctls: spec.sysctls.clone(),
-        };
         let refused = |refusal| LabError::Refused {
             mode: spec.mode,
             refusal,
+        };
+        if spec.mode == Mode::Host && spec.network != Network::Loopback {
+            let what = "a host lab has no network of its own, so set lab.mode = \"private\"";
+            return Err(refused(Refusal::of_words(Step::Veth, what)));
+        }
+        let mut lab = Self::start(spec)?;
+        let setup = ToLab::Setup {
+            sysctls: spec.sysctls.clone(),
+            network: spec.network,
         };
         // A program that has already refused has closed its end; what it said is still to be read.
         match send(&lab.control, &setup, &[]) {
@@ -112,8 +138,11 @@ impl Lab {
                     init_pid,
                     effective,
                 },
-                fds,
+                mut fds,
             ) => {
+                if let Network::Veth(_) = spec.network {
+                    lab.sock_diag_target = fds.pop();
+                }
                 let [sock_diag, init] = exactly(fds, "coming up")?;
                 lab.sock_diag = Some(sock_diag);
                 lab.init_pidfd = Some(init);
@@ -176,7 +205,9 @@ impl Lab {
             guard_pidfd,
             init_pid: 0,
             init_pidfd: None,
+            network: spec.network,
             sock_diag: None,
+            sock_diag_target: None,
             effective: BTreeMap::new(),
             exits: BTreeMap::new(),
             ended: false,
@@ -189,19 +220,38 @@ impl Lab {
         self.mode
     }
     /// Sysctls that hold in the lab: those asked for and [`crate::sysctl::ALWAYS_RECORDED`];
-    /// runs of blanks are one blank; what this kernel does not have is absent.
+    /// runs of blanks are one blank; what this kernel does not have is absent. Where the target's
+    /// own namespace has another value, that stands beside it as "target:" and the name.
     #[must_use]
     pub fn effective(&self) -> &BTreeMap<String, String> {
         &self.effective
     }
-    /// A NETLINK_SOCK_DIAG socket of the lab's network namespace (in host mode: the host's).
+    /// What lies between client and target.
+    #[must_use]
+    pub fn network(&self) -> Network {
+        self.network
+    }
+    /// Where a target listens that is to be reached by the client.
+    #[must_use]
+    pub fn target_address(&self) -> Ipv4Addr {
+        self.network.target_address()
+    }
+    /// A NETLINK_SOCK_DIAG socket of the client's network namespace (in host mode: the host's).
     /// It keeps the namespace alive: do not keep a duplicate of it.
     #[must_use]
     pub fn sock_diag(&self) -> BorrowedFd<'_> {
         // `up` returns a lab only with both descriptors, and they stay until it is dropped.
         self.sock_diag.as_ref().expect("a lab that is up").as_fd()
     }
-    /// A pid, as the runner sees it, whose `/proc/<pid>/net` is the lab's.
+    /// The same of the target's network namespace, which on loopback is the client's.
+    #[must_use]
+    pub fn sock_diag_target(&self) -> BorrowedFd<'_> {
+        self.sock_diag_target
+            .as_ref()
+            .map_or_else(|| self.sock_diag(), AsFd::as_fd)
+    }
+    /// A pid, as the runner sees it, whose `/proc/<pid>/net` is that of the client's network
+    /// namespace; that of the target's belongs to every process spawned there ([`Process::pid`]).
     #[must_use]
     pub fn init_pid(&self) -> u32 {
         self.init_pid
@@ -237,6 +287,7 @@ impl Lab {
             cpus: cmd.cpus.clone(),
             nofile: cmd.nofile,
             cwd: cmd.cwd.clone(),
+            side: cmd.side,
         });
         let fds = [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
         send(&self.control, &order, &fds).map_err(control_error(DOING))?;

@@ -5,9 +5,8 @@
 //! # fn run(stdin: std::os::fd::OwnedFd, stdout: std::os::fd::OwnedFd, stderr: std::os::fd::OwnedFd)
 //! # -> Result<(), yieldpoint_lab::LabError> {
 //! let mut lab = Lab::up(&LabSpec {
-//!     mode: Mode::Private,
 //!     sysctls: vec![("net.ipv4.tcp_tw_reuse".into(), "0".into())],
-//!     program: "target/bin/yieldpoint-lab".into(),
+//!     ..LabSpec::new(Mode::Private, "target/bin/yieldpoint-lab")
 //! })?;
 //! let client = Spawn::new("client", ["yieldpoint-client-ureq"]);
 //! let process = lab.spawn(&client, stdin, stdout, stderr)?;
@@ -23,6 +22,7 @@ mod knobs;
 mod lab;
 mod limits;
 mod mode;
+mod network;
 mod probe;
 mod refusal;
 pub mod sysctl;
@@ -35,6 +35,7 @@ pub use knobs::KNOBS;
 pub use lab::{Lab, LabSpec, Process, Spawn};
 pub use limits::hard_nofile;
 pub use mode::Mode;
-pub use probe::{ProbeReport, check_sysctls, probe};
+pub use network::{Link, Network, NetworkError, Rate, RateError, Side};
+pub use probe::{ProbeReport, check_sysctls, probe, try_up};
 pub use refusal::{Refusal, Step};
 pub use sysctl::SysctlError;

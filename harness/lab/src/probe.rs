@@ -64,9 +64,8 @@ pub fn probe(program: &Path) -> ProbeReport {
 fn try_all(program: &Path, report: &mut ProbeReport) -> Result<(), Refusal> {
     let range = ("net.ipv4.ip_local_port_range", "32768 60998");
     let spec = LabSpec {
-        mode: Mode::Private,
         sysctls: vec![(range.0.to_owned(), range.1.to_owned())],
-        program: program.to_owned(),
+        ..LabSpec::new(Mode::Private, program)
     };
     let start = now_ns();
     let mut lab = Lab::up(&spec).map_err(|e| as_refusal(Step::Start, e))?;
@@ -134,12 +133,17 @@ pub fn check_sysctls(
     mode: Mode,
     sysctls: &[(String, String)],
 ) -> Result<Vec<SysctlError>, LabError> {
-    let spec = LabSpec {
-        mode,
+    try_up(&LabSpec {
         sysctls: sysctls.to_vec(),
-        program: program.to_owned(),
-    };
-    match Lab::up(&spec) {
+        ..LabSpec::new(mode, program)
+    })
+}
+
+/// Tries a lab for the plan, with its network, and returns the sysctls that cannot be had.
+///
+/// Errors: the lab does not come up for another reason, such as a kernel that cannot delay packets.
+pub fn try_up(spec: &LabSpec) -> Result<Vec<SysctlError>, LabError> {
+    match Lab::up(spec) {
         Ok(lab) => lab.down().map(|()| Vec::new()),
         Err(LabError::Sysctls(errors)) => Ok(errors),
         Err(e) => Err(e),

@@ -24,6 +24,12 @@ pub enum Step {
     Loopback,
     /// open a NETLINK_SOCK_DIAG socket
     SockDiag,
+    /// link the namespaces of client and target by a veth pair
+    Veth,
+    /// limit the rate of that link
+    Rate,
+    /// delay the packets of that link
+    Delay,
     /// write a sysctl
     Sysctl,
     /// spawn a program inside
@@ -41,6 +47,9 @@ impl Step {
             Self::Fork => "fork the first process of the lab",
             Self::Loopback => "bring \"lo\" up",
             Self::SockDiag => "open a sock_diag socket",
+            Self::Veth => "link client and target by a veth pair",
+            Self::Rate => "limit the rate of the link (lab.rate)",
+            Self::Delay => "delay the packets of the link (lab.delay)",
             Self::Sysctl => "write a sysctl",
             Self::Spawn => "spawn a program",
             Self::Traffic => "exchange bytes over 127.0.0.1",
@@ -134,10 +143,25 @@ impl Facts {
 fn remedy(step: Step, errno: Option<i32>, facts: &Facts) -> String {
     let denied = matches!(errno, Some(libc::EPERM | libc::EACCES));
     let makes_namespaces = matches!(step, Step::Unshare | Step::IdMaps);
+    let other_way = match step {
+        Step::Veth | Step::Rate | Step::Delay => "set lab.network = \"loopback\"",
+        _ => "set lab.mode = \"host\"",
+    };
     let first = match (step, errno) {
         (Step::Start, _) => {
             return "expected \"yieldpoint-lab\" beside \"yieldpoint\": build it with scripts/build"
                 .to_owned();
+        }
+        // A kernel that knows no qdisc of that name says "no such file".
+        (Step::Delay, Some(libc::ENOENT)) => {
+            "this kernel has no netem (CONFIG_NET_SCH_NETEM, module sch_netem): leave lab.delay out; lab.rate does without it".to_owned()
+        }
+        (Step::Rate, Some(libc::ENOENT)) => {
+            "this kernel has no tbf (CONFIG_NET_SCH_TBF, module sch_tbf): leave lab.rate out"
+                .to_owned()
+        }
+        (Step::Veth, Some(libc::EOPNOTSUPP)) => {
+            "a kernel with CONFIG_VETH (module veth) is needed".to_owned()
         }
         (Step::Unshare, Some(libc::ENOSPC)) => {
             let name = facts
@@ -171,9 +195,9 @@ fn remedy(step: Step, errno: Option<i32>, facts: &Facts) -> String {
             "a security module or seccomp filter denies it: allow user namespaces for this user"
                 .to_owned()
         }
-        _ => return "set lab.mode = \"host\"".to_owned(),
+        _ => return other_way.to_owned(),
     };
-    format!("{first}; or set lab.mode = \"host\"")
+    format!("{first}; or {other_way}")
 }
 
 #[cfg(test)]
@@ -200,7 +224,7 @@ mod tests {
             ..Facts::default()
         };
         // each row: step, errno, host, a word the remedy must hold
-        let table: [(Step, i32, &Facts, &str); 12] = [
+        let table: [(Step, i32, &Facts, &str); 16] = [
             (
                 Step::Unshare,
                 libc::EPERM,
@@ -240,12 +264,22 @@ mod tests {
             (Step::Unshare, libc::EPERM, &plain, "seccomp"),
             (Step::SockDiag, libc::EPROTONOSUPPORT, &plain, "host"),
             (Step::Start, libc::ENOENT, &plain, "scripts/build"),
+            (Step::Delay, libc::ENOENT, &plain, "leave lab.delay out"),
+            (Step::Rate, libc::ENOENT, &plain, "leave lab.rate out"),
+            (Step::Veth, libc::EOPNOTSUPP, &plain, "CONFIG_VETH"),
+            (Step::Rate, libc::EINVAL, &plain, "lab.network"), // nothing to say but the way out
         ];
         for (step, errno, facts, word) in table {
             let got = remedy(step, Some(errno), facts);
             assert!(got.contains(word), "{step:?} {errno}: {got}");
-            let other_way = got.contains("lab.mode = \"host\"");
-            assert_eq!(other_way, step != Step::Start, "{got}");
+            let other_way = match step {
+                Step::Start => None,
+                Step::Veth | Step::Rate | Step::Delay => Some("lab.network = \"loopback\""),
+                _ => Some("lab.mode = \"host\""),
+            };
+            for way in ["lab.network = \"loopback\"", "lab.mode = \"host\""] {
+                assert_eq!(got.contains(way), other_way == Some(way), "{got}");
+            }
         }
     }
 }

@@ -224,6 +224,15 @@ pub fn effective(asked: &[(String, String)]) -> BTreeMap<String, String> {
         .collect()
 }
 
+/// Adds what holds in the target's own namespace where it is another value, as "target:<name>".
+pub fn add_target(client: &mut BTreeMap<String, String>, target: &BTreeMap<String, String>) {
+    for (name, value) in target {
+        if client.get(name) != Some(value) {
+            client.insert(format!("target:{name}"), value.clone());
+        }
+    }
+}
+
 /// All names below net, for a hint: bounded in depth, about a thousand.
 fn all_names() -> Vec<String> {
     fn walk(folder: &Path, prefix: &str, depth: u8, names: &mut Vec<String>) {
@@ -313,6 +322,18 @@ mod tests {
             "{errors:?}"
         );
         assert_eq!(effective(&[])[&range], now);
+    }
+
+    #[test]
+    fn only_what_differs_at_the_target_is_added() {
+        let map = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
+            let own = |(n, v): &(&str, &str)| ((*n).to_owned(), (*v).to_owned());
+            pairs.iter().map(own).collect()
+        };
+        let mut client = map(&[("net.a", "1"), ("net.b", "1")]);
+        add_target(&mut client, &map(&[("net.a", "1"), ("net.b", "2")]));
+        let want = [("net.a", "1"), ("net.b", "1"), ("target:net.b", "2")];
+        assert_eq!(client, map(&want));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use rustix::net::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::{CpuSet, Exit, Step, SysctlError};
+use crate::{CpuSet, Exit, Network, Side, Step, SysctlError};
 
 /// Greatest message in bytes, a spawn with its whole environment; the kernel's default send
 /// buffer of 208 KiB holds it.
@@ -33,6 +33,8 @@ pub enum ToLab {
     Setup {
         /// names and values
         sysctls: Vec<(String, String)>,
+        /// what lies between client and target
+        network: Network,
     },
     /// Spawn this; beside it stdin, stdout and stderr. Answered by `Spawned` or `NotSpawned`.
     Spawn(Order),
@@ -59,13 +61,16 @@ pub struct Order {
     pub nofile: Option<u64>,
     /// working directory; `None`: that of the runner
     pub cwd: Option<PathBuf>,
+    /// the network namespace it is in
+    pub side: Side,
 }
 
 /// From the lab program to the runner.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum FromLab {
-    /// The lab stands; beside it the sock_diag socket and a pidfd of the init.
+    /// The lab stands; beside it the sock_diag socket, a pidfd of the init, and with a veth pair
+    /// the sock_diag socket of the target's side.
     Up {
         /// init's pid as the runner sees it
         init_pid: u32,

@@ -40,6 +40,18 @@ pub fn burst_only(p: PortUse) -> bool {
     p.refused > 0 || closes_a_cycle > p.ports as f64
 }
 
+/// Whether a port in TIME_WAIT is free again after about 1 s, by the values of `tcp_tw_reuse` (1:
+/// everywhere, 2: on loopback) and `tcp_timestamps`, without which the kernel reuses none.
+#[must_use]
+pub fn reuse(tw_reuse: Option<&str>, timestamps: Option<&str>, loopback: bool) -> bool {
+    let asked = match tw_reuse {
+        None | Some("0") => false,
+        Some("2") => loopback,
+        Some(_) => true,
+    };
+    asked && timestamps != Some("0")
+}
+
 /// "32768 60999" → 28,232 ports.
 #[must_use]
 pub fn ports_of(range: &str) -> Option<u64> {
@@ -147,6 +159,28 @@ mod tests {
         ];
         for (i, (p, want)) in table.into_iter().enumerate() {
             assert_eq!(burst_only(p), want, "row {i}");
+        }
+    }
+
+    #[test]
+    fn reuse_depends_on_the_network_and_on_timestamps() {
+        // tcp_tw_reuse, tcp_timestamps, loopback, reuse?
+        let table = [
+            (Some("1"), Some("1"), true, true),
+            (Some("1"), Some("1"), false, true),
+            (Some("2"), Some("1"), true, true), // the kernel's default
+            (Some("2"), Some("1"), false, false), // a veth pair is not loopback
+            (Some("0"), Some("1"), true, false),
+            (Some("1"), Some("0"), true, false), // the timestamp tells old packets from new
+            (Some("1"), None, true, true), // a kernel that hides the value has the default, on
+            (None, Some("1"), true, false), // unknown: nothing is claimed
+        ];
+        for (tw_reuse, timestamps, loopback, want) in table {
+            assert_eq!(
+                reuse(tw_reuse, timestamps, loopback),
+                want,
+                "{tw_reuse:?} {timestamps:?} {loopback}"
+            );
         }
     }
 

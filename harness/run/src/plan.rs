@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::path::Path;
 
-use yieldpoint_lab::{CpuSet, Mode, check_sysctls, default_split};
+use yieldpoint_lab::{CpuSet, LabSpec, Mode, Network, default_split, try_up};
 use yieldpoint_matrix::{Cell, Matrix};
 use yieldpoint_protocol::{Hello, Job, VERSION};
 use yieldpoint_terms::{Knob, Knobs, Nanos, Value};
@@ -50,6 +51,8 @@ pub struct PlannedCell {
     pub target: Option<(Program, Job)>,
     /// private or host
     pub mode: Mode,
+    /// what lies between client and target
+    pub network: Network,
     /// sysctls without their prefix
     pub sysctls: Vec<(String, String)>,
     /// limit of descriptors of client and target
@@ -64,6 +67,18 @@ pub struct PlannedCell {
     pub window: Nanos,
     /// how long requests in flight may take after it
     pub grace: Nanos,
+}
+
+impl PlannedCell {
+    /// The lab of its trials; `program`: the lab program.
+    #[must_use]
+    pub fn lab(&self, program: &Path) -> LabSpec {
+        LabSpec {
+            sysctls: self.sysctls.clone(),
+            network: self.network,
+            ..LabSpec::new(self.mode, program)
+        }
+    }
 }
 
 /// A plan.
@@ -121,7 +136,7 @@ pub fn plan(
             Err(why) => errors.extend(why),
         }
     }
-    errors.extend(refused_sysctls(&cells, programs));
+    errors.extend(refused_labs(&cells, programs));
     if errors.is_empty() && cells.iter().all(|c| c.unsupported.is_some()) {
         let why: BTreeSet<_> = cells.iter().filter_map(|c| c.unsupported.clone()).collect();
         errors.insert(format!(
@@ -198,6 +213,10 @@ impl Planner<'_> {
         if target.is_none() {
             keep(self.allowed(k));
         }
+        let network = network(k, mode).unwrap_or_else(|e| {
+            keep(Err(e));
+            Network::Loopback
+        });
 
         let (client_default, target_default, _) = default_split(self.cpus.cpus());
         let mut cpus = |name: &str, default: CpuSet| match k.get(name) {
@@ -237,11 +256,16 @@ impl Planner<'_> {
             unsupported: unsupported(&client.hello, self.common, k),
             client_knobs: client_knobs(&client.name, self.common, k),
             target: target.map(|t| {
-                let job = target_job(&t.hello, &k.below("target."));
+                let mut job = target_job(&t.hello, &k.below("target."));
+                if let Network::Veth(_) = network {
+                    let address = network.target_address().to_string();
+                    job.knobs.set("address", Value::Text(address));
+                }
                 (t, job)
             }),
             client,
             mode,
+            network,
             sysctls: k
                 .below(SYSCTL)
                 .0
@@ -313,6 +337,29 @@ impl Planner<'_> {
         Err(format!(
             "url \"{url}\": load goes to loopback only; if {address} is a machine of yours that may be loaded, add --allow-address {address}"
         ))
+    }
+}
+
+/// The network of a cell.
+fn network(k: &Knobs, mode: Mode) -> Result<Network, String> {
+    let text = |name: &str| k.get(name).map(ToString::to_string);
+    let name = text("lab.network").unwrap_or_else(|| "loopback".to_owned());
+    let delay = k.get("lab.delay").map(|_| k.duration("lab.delay"));
+    let delay = delay.transpose().map_err(|e| e.to_string())?;
+    let network = Network::from_knobs(&name, text("lab.rate").as_deref(), delay)
+        .map_err(|e| e.to_string())?;
+    if network == Network::Loopback {
+        return Ok(network);
+    }
+    if mode == Mode::Host {
+        return Err("lab.network = \"veth\" needs a private lab, and this cell runs on the host: leave lab.mode at \"auto\" or \"private\", with a target of ours; `yieldpoint doctor` says whether private labs work here".to_owned());
+    }
+    match text("target.address") {
+        Some(own) if own != network.target_address().to_string() => Err(format!(
+            "target.address = \"{own}\" with lab.network = \"veth\": the target's end of the link is {}; leave target.address out",
+            network.target_address()
+        )),
+        _ => Ok(network),
     }
 }
 
@@ -391,21 +438,18 @@ fn too_few_descriptors(users: u64, asked: Option<u64>, hard: u64) -> Option<Stri
     })
 }
 
-/// Tries every distinct set of sysctls once.
-fn refused_sysctls(cells: &[PlannedCell], programs: &Programs) -> Vec<String> {
-    let sets: BTreeSet<(&str, &Vec<(String, String)>)> = cells
+/// Tries every distinct lab once, but for those in which nothing is set.
+fn refused_labs(cells: &[PlannedCell], programs: &Programs) -> BTreeSet<String> {
+    let labs: BTreeMap<_, &PlannedCell> = cells
         .iter()
-        .map(|c| (c.mode.as_str(), &c.sysctls))
+        .filter(|c| !c.sysctls.is_empty() || c.network != Network::Loopback)
+        .map(|c| ((c.mode.as_str(), c.network, &c.sysctls), c))
         .collect();
-    let mut refused = Vec::new();
-    for (mode, set) in sets.into_iter().filter(|(_, set)| !set.is_empty()) {
-        let mode = Mode::from_word(mode).unwrap_or(Mode::Host);
-        match check_sysctls(&programs.lab, mode, set) {
-            Ok(errors) => refused.extend(errors.iter().map(ToString::to_string)),
-            Err(e) => refused.push(format!("lab: {e}")),
-        }
-    }
-    refused
+    let refused = labs.values().map(|c| match try_up(&c.lab(&programs.lab)) {
+        Ok(errors) => errors.iter().map(ToString::to_string).collect(),
+        Err(e) => vec![format!("lab: {e}")],
+    });
+    refused.flatten().collect()
 }
 
 /// What a reader of the plan should know before waiting for it.
@@ -512,6 +556,64 @@ mod tests {
         for (i, (honours, limits, threads, users, want)) in table.into_iter().enumerate() {
             let why = unsupported(&hello(honours, limits), &common, &cell(threads, users));
             assert_eq!(why.is_none(), want, "row {i}: {why:?}");
+        }
+    }
+
+    #[test]
+    fn a_link_needs_a_private_lab_and_has_its_address() {
+        // lab.network, lab.rate, target.address, mode, what the error says or the target's address
+        type Row = (
+            &'static str,
+            Option<&'static str>,
+            Option<&'static str>,
+            Mode,
+            Result<&'static str, &'static str>,
+        );
+        let table: [Row; 7] = [
+            ("loopback", None, None, Mode::Host, Ok("127.0.0.1")),
+            (
+                "loopback",
+                None,
+                Some("127.0.0.9"),
+                Mode::Private,
+                Ok("127.0.0.1"),
+            ), // the cell's own affair
+            ("veth", Some("1gbit"), None, Mode::Private, Ok("10.77.0.2")),
+            (
+                "veth",
+                None,
+                Some("10.77.0.2"),
+                Mode::Private,
+                Ok("10.77.0.2"),
+            ), // said, and right
+            (
+                "veth",
+                None,
+                Some("127.0.0.9"),
+                Mode::Private,
+                Err("leave target.address out"),
+            ),
+            ("veth", None, None, Mode::Host, Err("needs a private lab")),
+            (
+                "loopback",
+                Some("1gbit"),
+                None,
+                Mode::Private,
+                Err("lab.network = \"veth\""),
+            ),
+        ];
+        for (network_name, rate, address, mode, want) in table {
+            let mut k = Knobs::default();
+            k.set("lab.network", Value::Text(network_name.into()));
+            let optional = [("lab.rate", rate), ("target.address", address)];
+            for (name, value) in optional.into_iter().filter_map(|(n, v)| Some((n, v?))) {
+                k.set(name, Value::Text(value.into()));
+            }
+            match (network(&k, mode), want) {
+                (Ok(n), Ok(want)) => assert_eq!(n.target_address().to_string(), want),
+                (Err(e), Err(part)) => assert!(e.contains(part), "{e}"),
+                (got, want) => panic!("expected {want:?}, got {got:?}"),
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
-use yieldpoint_lab::{CpuSet, Lab, Process, Spawn};
+use yieldpoint_lab::{CpuSet, Lab, Process, Side, Spawn};
 use yieldpoint_protocol::{ChannelError, FromProgram, Job, ToProgram, VERSION};
 use yieldpoint_terms::clock::now_ns;
 
@@ -72,6 +72,10 @@ pub fn start(
         cpus: Some(cpus.clone()),
         nofile,
         cwd: None,
+        side: match role {
+            "target" => Side::Target,
+            _ => Side::Client,
+        },
     };
     let process = lab
         .spawn(&spawn, stdin, stdout, stderr)

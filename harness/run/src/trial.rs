@@ -3,7 +3,7 @@
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
-use yieldpoint_lab::{Lab, LabSpec, Mode};
+use yieldpoint_lab::{Lab, Mode, Network};
 use yieldpoint_protocol::{FromProgram, Job, Outcome, ToProgram, VERSION};
 use yieldpoint_record::{Check, FORMAT, Role, Status, TimeWait, Trial, flag};
 use yieldpoint_sample::{Sampler, Subject, time_wait_count, time_wait_split};
@@ -105,11 +105,7 @@ fn measure(
     around: &mut Surroundings,
     row: &mut Trial,
 ) -> Result<(), Stop> {
-    let spec = LabSpec {
-        mode: cell.mode,
-        sysctls: cell.sysctls.clone(),
-        program: around.lab.to_owned(),
-    };
+    let spec = cell.lab(around.lab);
     let mut lab = Lab::up(&spec).map_err(|e| Stop::error(format!("lab: {e}")))?;
     row.lab_mode = Some(lab.mode().to_string());
     row.sysctls = lab.effective().clone();
@@ -246,7 +242,13 @@ fn load(
     if let Some(port) = port {
         let split = time_wait_split(lab.sock_diag(), port).map_err(sampling)?;
         time_wait.client = Some(split.client);
-        time_wait.target = Some(split.target);
+        time_wait.target = Some(match lab.network() {
+            Network::Loopback => split.target,
+            Network::Veth(_) => {
+                let there = time_wait_split(lab.sock_diag_target(), port).map_err(sampling)?;
+                there.target
+            }
+        });
     }
     row.time_wait = Some(time_wait);
     Ok(())
@@ -357,9 +359,11 @@ fn all_flags(cell: &PlannedCell, row: &Trial, outcome: &Outcome) -> Vec<&'static
         .map(|s| flags::of_samples(s, PERIOD_NS))
         .unwrap_or_default();
     let sysctl = |name: &str| row.sysctls.get(name).map(String::as_str);
-    // 1: everywhere; 2: on loopback, where our loads go. Both only with timestamps.
-    let reuse = sysctl("net.ipv4.tcp_tw_reuse").is_some_and(|v| v != "0")
-        && sysctl("net.ipv4.tcp_timestamps").is_none_or(|v| v != "0");
+    let reuse = flags::reuse(
+        sysctl("net.ipv4.tcp_tw_reuse"),
+        sysctl("net.ipv4.tcp_timestamps"),
+        cell.network == Network::Loopback,
+    );
     let burst = flags::burst_only(PortUse {
         window_ns: outcome.window_end_ns - outcome.window_start_ns,
         ports: sysctl("net.ipv4.ip_local_port_range")

@@ -13,27 +13,27 @@ use rustix::process::{
     set_child_subreaper, set_parent_process_death_signal, wait,
 };
 use yieldpoint_lab::wire::{FromLab, ToLab, receive, send};
-use yieldpoint_lab::{Exit, Mode, Step, sysctl};
+use yieldpoint_lab::{Exit, Mode, Network, Step, sysctl};
 
 use super::spawner::{Spawner, outer_pid};
-use super::{guard, namespaces, orphans};
+use super::{guard, namespaces, netlink, orphans, veth};
 
 /// Sets the lab up and serves until the control socket or the guard ends.
 pub fn run(mode: Mode, control: OwnedFd, guard: OwnedFd, sigchld: SignalFd) -> ExitCode {
     let code = match set_up(mode, &control) {
-        Ok(true) => {
+        Ok(Some(spawner)) => {
             let mut init = Init {
                 mode,
                 control,
                 guard,
                 sigchld: &sigchld,
-                spawner: Spawner::new(),
+                spawner,
                 running: BTreeMap::new(),
             };
             init.serve();
             ExitCode::SUCCESS
         }
-        Ok(false) => ExitCode::FAILURE,
+        Ok(None) => ExitCode::FAILURE,
         Err((step, error)) => guard::refuse(&control, step, &error),
     };
     // In a private lab the kernel kills all that is left when this process, its PID 1, ends.
@@ -43,33 +43,47 @@ pub fn run(mode: Mode, control: OwnedFd, guard: OwnedFd, sigchld: SignalFd) -> E
     code
 }
 
-/// Returns false where there is nothing to serve: sysctls refused, or no runner any more.
-fn set_up(mode: Mode, control: &OwnedFd) -> Result<bool, (Step, io::Error)> {
+/// Returns none where there is nothing to serve: sysctls refused, or no runner any more.
+fn set_up(mode: Mode, control: &OwnedFd) -> Result<Option<Spawner>, (Step, io::Error)> {
     let forking = |e: Errno| (Step::Fork, e.into());
     match mode {
         // The pidfd of the guard covers a guard that died before this line.
         Mode::Private => set_parent_process_death_signal(Some(Signal::KILL)).map_err(forking)?,
         Mode::Host => set_child_subreaper(Some(getpid())).map_err(forking)?,
     }
-    let sysctls = match receive::<ToLab>(control).map_err(|e| (Step::Start, e))? {
-        Some((ToLab::Setup { sysctls }, _)) => sysctls,
-        _ => return Ok(false),
+    let (sysctls, network) = match receive::<ToLab>(control).map_err(|e| (Step::Start, e))? {
+        Some((ToLab::Setup { sysctls, network }, _)) => (sysctls, network),
+        _ => return Ok(None),
     };
     if mode == Mode::Private {
         namespaces::loopback_up().map_err(|e| (Step::Loopback, e))?;
     }
-    let sock_diag = namespaces::sock_diag().map_err(|e| (Step::SockDiag, e))?;
-    let errors = sysctl::ask(mode, &sysctls);
+    let sock_diag = netlink::sock_diag().map_err(|e| (Step::SockDiag, e))?;
+    let write = || (sysctl::ask(mode, &sysctls), sysctl::effective(&sysctls));
+    let (mut errors, mut effective) = write();
+    let mut target = None;
+    // What one namespace refuses the other would refuse as well.
+    if let Network::Veth(link) = network
+        && errors.is_empty()
+    {
+        let (side, (refused, there)) = veth::target_side(link, write)?;
+        target = Some(side);
+        errors = refused;
+        sysctl::add_target(&mut effective, &there);
+    }
     if !errors.is_empty() {
         let _ = send(control, &FromLab::Sysctls { errors }, &[]);
-        return Ok(false);
+        return Ok(None);
     }
     let myself = pidfd_open(getpid(), PidfdFlags::empty()).map_err(forking)?;
     let up = FromLab::Up {
         init_pid: outer_pid(&myself).map_err(|e| (Step::Fork, e))?,
-        effective: sysctl::effective(&sysctls),
+        effective,
     };
-    Ok(send(control, &up, &[sock_diag.as_fd(), myself.as_fd()]).is_ok())
+    let mut fds = vec![sock_diag.as_fd(), myself.as_fd()];
+    fds.extend(target.as_ref().map(|t| t.sock_diag.as_fd()));
+    let heard = send(control, &up, &fds).is_ok();
+    Ok(heard.then(|| Spawner::new(target.map(|t| t.namespace))))
 }
 
 struct Init<'a> {

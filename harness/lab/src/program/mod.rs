@@ -6,10 +6,12 @@
 mod guard;
 mod init;
 mod namespaces;
+mod netlink;
 mod orphans;
 mod os;
 mod spawner;
 mod traffic;
+mod veth;
 
 use std::process::ExitCode;
 

@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::sync::Arc;
 
 use nix::sys::signal::SigSet;
 use nix::unistd::ForkResult;
@@ -12,6 +13,8 @@ use rustix::process::{
     Pid, Resource, Rlimit, Signal, getppid, set_parent_process_death_signal, setrlimit, setsid,
 };
 use yieldpoint_lab::CpuSet;
+
+use super::veth;
 
 /// Closes whatever the runner's own parent left open without close-on-exec: no client or target
 /// may inherit it, since their descriptors are counted. Call first, before anything is opened.
@@ -53,10 +56,12 @@ pub struct Surroundings {
     pub nofile: Rlimit,
     /// pid of the process that forks
     pub parent: Option<Pid>,
+    /// the network namespace to enter; `None`: that of the process that forks
+    pub network: Option<Arc<OwnedFd>>,
 }
 
-/// Has a command prepare its child: its own session, death with its parent, CPUs, limits, an
-/// empty signal mask.
+/// Has a command prepare its child: its own session, death with its parent, network, CPUs,
+/// limits, an empty signal mask.
 #[allow(unsafe_code)]
 pub fn prepare(command: &mut Command, surroundings: Surroundings) {
     let hook = move || -> io::Result<()> {
@@ -65,6 +70,9 @@ pub fn prepare(command: &mut Command, surroundings: Surroundings) {
         // A parent that died before that line sends no signal any more.
         if getppid() != surroundings.parent {
             return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        if let Some(network) = &surroundings.network {
+            veth::enter(network)?;
         }
         if let Some(cpus) = &surroundings.cpus {
             rustix::thread::sched_setaffinity(None, &cpus.as_mask())?;

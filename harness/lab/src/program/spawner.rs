@@ -4,11 +4,12 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, getpid, getrlimit, pidfd_open};
 use rustix::thread::{sched_getaffinity, sched_setaffinity};
-use yieldpoint_lab::CpuSet;
 use yieldpoint_lab::wire::Order;
+use yieldpoint_lab::{CpuSet, Side};
 
 use super::os::{self, Surroundings};
 
@@ -25,12 +26,15 @@ pub struct Spawned {
 /// Spawns, knowing what this machine has to give.
 pub struct Spawner {
     available: Option<CpuSet>,
+    // The network namespace of the target's side, where it is not this process's own.
+    target: Option<Arc<OwnedFd>>,
 }
 
 impl Spawner {
-    pub fn new() -> Self {
+    pub fn new(target: Option<OwnedFd>) -> Self {
         Self {
             available: available_cpus().ok(),
+            target: target.map(Arc::new),
         }
     }
 
@@ -63,6 +67,10 @@ impl Spawner {
             cpus: order.cpus.clone(),
             nofile,
             parent: Some(getpid()),
+            network: match order.side {
+                Side::Client => None,
+                Side::Target => self.target.clone(),
+            },
         };
         os::prepare(&mut command, surroundings);
         let child = command.spawn().map_err(|e| cannot_start(order, &e))?;

@@ -100,13 +100,7 @@ fn an_unknown_sysctl_is_named(mode: Mode) {
 }
 
 fn no_lab_program(mode: Mode) {
-    let up_with = |program: &str| {
-        Lab::up(&LabSpec {
-            mode,
-            sysctls: Vec::new(),
-            program: program.into(),
-        })
-    };
+    let up_with = |program: &str| Lab::up(&LabSpec::new(mode, program));
     let error = up_with("/no/such/yieldpoint-lab").unwrap_err();
     let LabError::Refused { refusal, .. } = &error else {
         panic!("{error}")

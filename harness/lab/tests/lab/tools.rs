@@ -28,9 +28,8 @@ pub fn program() -> PathBuf {
 
 pub fn spec(mode: Mode, sysctls: &[(&str, &str)]) -> LabSpec {
     LabSpec {
-        mode,
         sysctls: owned(sysctls),
-        program: program(),
+        ..LabSpec::new(mode, program())
     }
 }
 
