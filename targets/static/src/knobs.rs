@@ -14,7 +14,7 @@ pub const KNOBS: &[Knob] = &[
     Knob::optional(
         "address",
         Kind::Text,
-        "IPv4 address to listen on, within 127.0.0.0/8; 127.0.0.1 by default",
+        "IPv4 address to listen on, within 127.0.0.0/8, or the target's end of a lab's own link (10.77.0.0/24); 127.0.0.1 by default",
     ),
     Knob::int(
         "port",
@@ -120,7 +120,7 @@ pub enum SettingsError {
     #[error(transparent)]
     Knob(#[from] MissingKnob),
     #[error(
-        "knob \"address\": expected an IPv4 address within 127.0.0.0/8, got \"{0}\"; load stays on loopback"
+        "knob \"address\": expected an IPv4 address within 127.0.0.0/8 or 10.77.0.0/24, got \"{0}\"; load stays on loopback"
     )]
     Address(String),
 }
@@ -171,7 +171,7 @@ impl Settings {
             address: address
                 .parse()
                 .ok()
-                .filter(Ipv4Addr::is_loopback)
+                .filter(|a: &Ipv4Addr| a.is_loopback() || a.octets().starts_with(&[10, 77, 0]))
                 .ok_or(SettingsError::Address(address))?,
             port: k.uint("port")? as u16,
             workers: k.uint("workers")? as usize,
@@ -259,6 +259,7 @@ mod tests {
             ("workers", "expected name=value"),        // no value
             ("keepalive_timeout=75", "a duration"),    // no unit
             ("address=0.0.0.0", "127.0.0.0/8"),        // beyond loopback
+            ("address=10.78.0.2", "10.77.0.0/24"),     // not the link of a lab
             ("address=localhost", "an IPv4 address"),  // a name, not an address
             ("close=never", "\"with_data\", \"after\""),
         ];
