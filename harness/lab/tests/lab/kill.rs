@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use yieldpoint_lab::Mode;
 
-use crate::roles::{MARKER, MODE, ROLE};
+use crate::roles::{MARKER, MODE, NETWORK, ROLE};
 use crate::tools::{
     Talk, Tests, has_ended, in_namespace, marker, stubborn, until, up, with_argument,
 };
@@ -16,18 +16,31 @@ pub const TESTS: Tests<fn(Mode)> = &[
     ("nothing_outlives_down", nothing_outlives_down),
     ("nothing_outlives_drop", nothing_outlives_drop),
     ("nothing_outlives_the_runner", |m| {
-        after_kill(m, Victim::Runner);
+        after_kill(m, "loopback", Victim::Runner);
     }),
     ("nothing_outlives_the_runner_behind_a_stopped_init", |m| {
-        after_kill(m, Victim::RunnerBehindInit);
+        after_kill(m, "loopback", Victim::RunnerBehindInit);
     }),
     ("nothing_outlives_the_guard", |m| {
-        after_kill(m, Victim::Guard)
+        after_kill(m, "loopback", Victim::Guard);
     }),
-    ("nothing_outlives_init", |m| after_kill(m, Victim::Init)),
+    ("nothing_outlives_init", |m| {
+        after_kill(m, "loopback", Victim::Init);
+    }),
     ("a_thread_of_the_runner_may_end", a_thread_may_end),
     ("many_labs", many_labs),
 ];
+
+pub const ONCE: Tests<fn()> = &[("nothing_outlives_a_link", || {
+    for victim in [
+        Victim::Runner,
+        Victim::RunnerBehindInit,
+        Victim::Guard,
+        Victim::Init,
+    ] {
+        after_kill(Mode::Private, "veth", victim);
+    }
+})];
 
 fn nothing_outlives_down(mode: Mode) {
     let marker = marker();
@@ -62,10 +75,11 @@ enum Victim {
 }
 
 /// A runner of its own, so that it can be killed.
-fn after_kill(mode: Mode, victim: Victim) {
+fn after_kill(mode: Mode, network: &str, victim: Victim) {
     let marker = marker();
     let mut runner = Command::new(std::env::current_exe().unwrap())
         .envs([(ROLE, "runner"), (MODE, mode.as_str()), (MARKER, &marker)])
+        .env(NETWORK, network)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -74,7 +88,7 @@ fn after_kill(mode: Mode, victim: Victim) {
     let mut said = BufReader::new(runner.stdout.take().unwrap());
     said.read_line(&mut line).unwrap();
     let words: Vec<&str> = line.split_whitespace().collect();
-    let [guard, init, net] = words[..] else {
+    let [guard, init, nets @ ..] = &words[..] else {
         panic!("{line:?}")
     };
     let open = |pid: &str| -> OwnedFd {
@@ -106,8 +120,9 @@ fn after_kill(mode: Mode, victim: Victim) {
     }
     runner.wait().unwrap();
     if mode == Mode::Private {
-        until("no process in the namespace", || {
-            in_namespace(net).is_empty()
+        assert_eq!(nets.len(), 2, "{line:?}");
+        until("no process in the namespaces", || {
+            nets.iter().all(|net| in_namespace(net).is_empty())
         });
     }
 }

@@ -5,6 +5,7 @@
 
 mod errors;
 mod kill;
+mod link;
 mod roles;
 mod spawn;
 mod surroundings;
@@ -39,7 +40,7 @@ fn main() {
             trials.push(trial(format!("{mode}::{name}"), move || test(mode)));
         }
     }
-    let once = [surroundings::ONCE, errors::ONCE];
+    let once = [surroundings::ONCE, errors::ONCE, kill::ONCE, link::ONCE];
     for (name, test) in once.into_iter().flatten() {
         trials.push(trial((*name).to_owned(), *test));
     }

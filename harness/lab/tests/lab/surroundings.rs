@@ -2,12 +2,11 @@
 
 use std::fs;
 
-use rustix::net::{RecvFlags, SendFlags, recv, send};
 use yieldpoint_lab::sysctl::ALWAYS_RECORDED;
 use yieldpoint_lab::{Lab, Mode, probe};
 
 use crate::roles::{PORT, spawn_as};
-use crate::tools::{Talk, Tests, namespace, program, run, sh, spec, up};
+use crate::tools::{Talk, Tests, listening_ports, namespace, program, run, sh, spec, up};
 
 pub const TESTS: Tests<fn(Mode)> = &[
     ("which_namespaces", which_namespaces),
@@ -95,41 +94,19 @@ fn two_labs() {
 
 fn sock_diag() {
     let mut lab = up(Mode::Private);
-    assert_eq!(listening_ports(&lab), [0; 0], "a fresh namespace");
+    assert_eq!(
+        listening_ports(lab.sock_diag()),
+        [0; 0],
+        "a fresh namespace"
+    );
     let mut talk = Talk::spawn(&mut lab, &spawn_as("listen", "x")).unwrap();
     talk.hear(&["listening\n"]);
-    assert_eq!(listening_ports(&lab), [PORT]);
+    assert_eq!(listening_ports(lab.sock_diag()), [PORT]);
+    // On loopback the target's side is the client's.
+    assert_eq!(listening_ports(lab.sock_diag_target()), [PORT]);
     lab.down().unwrap();
     // The host's own socket answers as well.
-    listening_ports(&up(Mode::Host));
-}
-
-/// Ports of TCP sockets that listen, asked through the lab's socket (sock_diag(7)).
-fn listening_ports(lab: &Lab) -> Vec<u16> {
-    const LISTEN: u32 = 10;
-    let mut request = [0; 72];
-    request[0..4].copy_from_slice(&72_u32.to_ne_bytes());
-    request[4..6].copy_from_slice(&20_u16.to_ne_bytes()); // SOCK_DIAG_BY_FAMILY
-    request[6..8].copy_from_slice(&0x301_u16.to_ne_bytes()); // NLM_F_REQUEST | NLM_F_DUMP
-    request[16] = 2; // AF_INET
-    request[17] = 6; // IPPROTO_TCP
-    request[20..24].copy_from_slice(&(1_u32 << LISTEN).to_ne_bytes());
-    send(lab.sock_diag(), &request, SendFlags::empty()).unwrap();
-    let mut ports = Vec::new();
-    let mut answer = vec![0; 65536];
-    loop {
-        let (n, _) = recv(lab.sock_diag(), &mut answer[..], RecvFlags::empty()).unwrap();
-        let mut rest = &answer[..n];
-        while rest.len() >= 16 {
-            let len = u32::from_ne_bytes(rest[0..4].try_into().unwrap()) as usize;
-            match u16::from_ne_bytes(rest[4..6].try_into().unwrap()) {
-                3 => return ports, // NLMSG_DONE
-                20 => ports.push(u16::from_be_bytes(rest[20..22].try_into().unwrap())),
-                other => panic!("message {other}"),
-            }
-            rest = &rest[len.next_multiple_of(4).min(rest.len())..];
-        }
-    }
+    listening_ports(up(Mode::Host).sock_diag());
 }
 
 fn loopback() {

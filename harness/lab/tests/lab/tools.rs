@@ -2,11 +2,12 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustix::pipe::{PipeFlags, pipe_with};
 use yieldpoint_lab::{Exit, Lab, LabError, LabSpec, Mode, Process, Spawn};
 use yieldpoint_terms::clock::now_ns;
@@ -197,4 +198,32 @@ pub fn has_ended(pidfd: impl AsFd) -> bool {
         tv_nsec: 0,
     };
     poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&now)).unwrap() > 0
+}
+
+/// Ports of TCP sockets that listen, asked through a socket of the lab (sock_diag(7)).
+pub fn listening_ports(sock_diag: BorrowedFd<'_>) -> Vec<u16> {
+    const LISTEN: u32 = 10;
+    let mut request = [0; 72];
+    request[0..4].copy_from_slice(&72_u32.to_ne_bytes());
+    request[4..6].copy_from_slice(&20_u16.to_ne_bytes()); // SOCK_DIAG_BY_FAMILY
+    request[6..8].copy_from_slice(&0x301_u16.to_ne_bytes()); // NLM_F_REQUEST | NLM_F_DUMP
+    request[16] = 2; // AF_INET
+    request[17] = 6; // IPPROTO_TCP
+    request[20..24].copy_from_slice(&(1_u32 << LISTEN).to_ne_bytes());
+    send(sock_diag, &request, SendFlags::empty()).unwrap();
+    let mut ports = Vec::new();
+    let mut answer = vec![0; 65536];
+    loop {
+        let (n, _) = recv(sock_diag, &mut answer[..], RecvFlags::empty()).unwrap();
+        let mut rest = &answer[..n];
+        while rest.len() >= 16 {
+            let len = u32::from_ne_bytes(rest[0..4].try_into().unwrap()) as usize;
+            match u16::from_ne_bytes(rest[4..6].try_into().unwrap()) {
+                3 => return ports, // NLMSG_DONE
+                20 => ports.push(u16::from_be_bytes(rest[20..22].try_into().unwrap())),
+                other => panic!("message {other}"),
+            }
+            rest = &rest[len.next_multiple_of(4).min(rest.len())..];
+        }
+    }
 }
