@@ -2,14 +2,16 @@
 //!
 //! A crate of its own, so that no blocking client links tokio.
 
+mod turns;
+
 use std::cell::RefCell;
 use std::process::ExitCode;
 use std::rc::Rc;
 
 use tokio::task::{LocalSet, spawn_local, yield_now};
-use tokio::time::{Instant, sleep_until};
+use turns::Turns;
 use yieldpoint_clients_core::{
-    Failure, Gate, Meter, Recorder, Response, Setup, Step, VirtualUser, serve,
+    Failure, Gate, Meter, Pace, Recorder, Response, Setup, Step, VirtualUser, serve,
 };
 use yieldpoint_protocol::Hello;
 use yieldpoint_terms::clock;
@@ -37,9 +39,9 @@ pub trait AsyncClient: Sync {
     /// Who this client is (`honours` starts from [`yieldpoint_clients_core::common`]).
     fn hello(&self) -> Hello;
 
-    /// Allocates the session of one user; opens no connection. An error is one sentence for the
-    /// runner (`failed`).
-    fn session(&self, setup: &Setup) -> Result<Self::Session, String>;
+    /// Allocates the session of one user, whose number in the process (from 0) chooses its source
+    /// address; opens no connection. An error is one sentence for the runner (`failed`).
+    fn session(&self, setup: &Setup, user: usize) -> Result<Self::Session, String>;
 }
 
 /// The whole `main` of a client program on an asynchronous stack.
@@ -54,8 +56,10 @@ pub fn main_async<C: AsyncClient>(client: &C) -> ExitCode {
 /// One load thread: allocates its sessions, waits for `go`, drives its users to the end.
 fn thread<C: AsyncClient>(client: &C, setup: &Setup, gate: Gate) -> Result<Recorder, String> {
     let recorder = Rc::new(RefCell::new(Recorder::new(setup)?));
-    let sessions: Vec<_> = (0..setup.users_per_thread)
-        .map(|_| client.session(setup))
+    let number = gate.thread();
+    let first = number * setup.users_per_thread;
+    let sessions: Vec<_> = (first..first + setup.users_per_thread)
+        .map(|user| client.session(setup, user))
         .collect::<Result<_, _>>()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -63,18 +67,29 @@ fn thread<C: AsyncClient>(client: &C, setup: &Setup, gate: Gate) -> Result<Recor
         .map_err(|e| {
             format!("no runtime for a load thread: {e}; raise the limit of descriptors")
         })?;
+    let turns = {
+        let _in_its_context = runtime.enter();
+        Turns::new().map_err(|e| {
+            format!("no timer for a load thread: {e}; raise the limit of descriptors")
+        })?
+    };
     let tasks = LocalSet::new();
 
     let window = gate.wait()?;
     recorder.borrow_mut().begin(window);
-    // A timer of the runtime has 1 ms; this start is common to all clients.
+    // This start is common to all clients.
     clock::sleep_until(window.go_ns);
+    let shared = Shared {
+        recorder: Rc::clone(&recorder),
+        pace: Rc::new(RefCell::new(Pace::new(setup, window, number))),
+        turns: Rc::new(turns),
+    };
     tasks.block_on(&runtime, async {
         let users: Vec<_> = sessions
             .into_iter()
             .map(|session| {
                 let user = VirtualUser::new(setup, window);
-                spawn_local(drive(session, user, Shared(Rc::clone(&recorder))))
+                spawn_local(drive(session, user, shared.clone()))
             })
             .collect();
         for user in users {
@@ -84,6 +99,7 @@ fn thread<C: AsyncClient>(client: &C, setup: &Setup, gate: Gate) -> Result<Recor
             }
         }
     });
+    drop(shared);
     // Tasks of connections that a session left behind end here, and close their sockets.
     drop(tasks);
     drop(runtime);
@@ -94,26 +110,29 @@ fn thread<C: AsyncClient>(client: &C, setup: &Setup, gate: Gate) -> Result<Recor
 }
 
 /// The loop. One clock read a request: its end is the start of the next one.
-async fn drive(mut session: impl AsyncSession, mut user: VirtualUser, mut recorder: Shared) {
+async fn drive(mut session: impl AsyncSession, mut user: VirtualUser, mut shared: Shared) {
     let mut now = clock::now_ns();
     loop {
-        match user.next(now) {
+        let step = user.next(now, &mut shared.pace.borrow_mut());
+        match step {
             Step::Wait { until_ns } => {
-                let left = std::time::Duration::from_nanos(until_ns.saturating_sub(now));
-                sleep_until(Instant::now() + left).await;
+                shared.turns.sleep_until(until_ns).await;
                 now = clock::now_ns();
             }
             Step::Connect => {
                 session.reset().await;
                 now = clock::now_ns();
             }
-            Step::Request => {
+            Step::Request { intended_ns } => {
                 let start = now;
-                let result = session.request(&mut recorder).await;
+                let result = session.request(&mut shared).await;
                 now = clock::now_ns();
-                let good = recorder.0.borrow_mut().request(start, now, result);
+                let good = shared
+                    .recorder
+                    .borrow_mut()
+                    .request(start, intended_ns, now, result);
                 if let Some(since) = user.done(good) {
-                    recorder.0.borrow_mut().iteration(since, now);
+                    shared.recorder.borrow_mut().iteration(since, now);
                 }
                 if !good {
                     // A connect that fails at once never waits: without this, one user without
@@ -125,17 +144,22 @@ async fn drive(mut session: impl AsyncSession, mut user: VirtualUser, mut record
             Step::Stop => break,
         }
     }
-    recorder.0.borrow_mut().stopped(&user);
+    shared.recorder.borrow_mut().stopped(&user);
 }
 
-/// The thread's recorder in the hands of one user. It is never borrowed across an await.
-struct Shared(Rc<RefCell<Recorder>>);
+/// What the users of a thread share. Nothing of it is borrowed across an await.
+#[derive(Clone)]
+struct Shared {
+    recorder: Rc<RefCell<Recorder>>,
+    pace: Rc<RefCell<Pace>>,
+    turns: Rc<Turns>,
+}
 
 impl Meter for Shared {
     fn connected(&mut self, connect_ns: Option<u64>) {
-        self.0.borrow_mut().connected(connect_ns);
+        self.recorder.borrow_mut().connected(connect_ns);
     }
     fn connect_failed(&mut self) {
-        self.0.borrow_mut().connect_failed();
+        self.recorder.borrow_mut().connect_failed();
     }
 }

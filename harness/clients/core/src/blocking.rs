@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use yieldpoint_protocol::Hello;
 use yieldpoint_terms::clock;
 
-use crate::{BlockingClient, Gate, Recorder, Session, Setup, Step, VirtualUser, program};
+use crate::{BlockingClient, Gate, Pace, Recorder, Session, Setup, Step, VirtualUser, program};
 
 /// The whole `main` of a client program on a blocking stack.
 pub fn main_blocking<C: BlockingClient>(client: &C) -> ExitCode {
@@ -29,18 +29,27 @@ pub fn thread<C: BlockingClient>(
     gate: Gate,
 ) -> Result<Recorder, String> {
     let mut recorder = Recorder::new(setup)?;
-    let mut session = client.session(setup)?;
+    let number = gate.thread();
+    // One user a thread, so the thread's number is the user's.
+    let mut session = client.session(setup, number)?;
     let window = gate.wait()?;
     recorder.begin(window);
-    drive(&mut session, &mut recorder, VirtualUser::new(setup, window));
+    let user = VirtualUser::new(setup, window);
+    let pace = Pace::new(setup, window, number);
+    drive(&mut session, &mut recorder, user, pace);
     Ok(recorder)
 }
 
 /// The loop. One clock read a request: its end is the start of the next one.
-fn drive(session: &mut impl Session, recorder: &mut Recorder, mut user: VirtualUser) {
+fn drive(
+    session: &mut impl Session,
+    recorder: &mut Recorder,
+    mut user: VirtualUser,
+    mut pace: Pace,
+) {
     let mut now = clock::now_ns();
     loop {
-        match user.next(now) {
+        match user.next(now, &mut pace) {
             Step::Wait { until_ns } => {
                 clock::sleep_until(until_ns);
                 now = clock::now_ns();
@@ -49,11 +58,11 @@ fn drive(session: &mut impl Session, recorder: &mut Recorder, mut user: VirtualU
                 session.reset();
                 now = clock::now_ns();
             }
-            Step::Request => {
+            Step::Request { intended_ns } => {
                 let start = now;
                 let result = session.request(recorder);
                 now = clock::now_ns();
-                let good = recorder.request(start, now, result);
+                let good = recorder.request(start, intended_ns, now, result);
                 if let Some(since) = user.done(good) {
                     recorder.iteration(since, now);
                 }

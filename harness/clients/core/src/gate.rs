@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use yieldpoint_terms::clock;
 
+use crate::pace::sharpen_sleeps;
 use crate::{Recorder, Setup, Window};
 
 /// Time that a thread gets beyond all timeouts before the process gives up on it.
@@ -15,6 +16,7 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// Where a load thread stands once everything of its own is allocated.
 pub struct Gate {
+    thread: usize,
     events: Sender<Event>,
     go: Receiver<Window>,
 }
@@ -25,6 +27,12 @@ enum Event {
 }
 
 impl Gate {
+    /// The number of this thread in its process, from 0.
+    #[must_use]
+    pub const fn thread(&self) -> usize {
+        self.thread
+    }
+
     /// Reports that this thread is ready and waits for `go`. The window's start may lie ahead:
     /// the virtual user says when to begin. The error means that there will be no load.
     pub fn wait(self) -> Result<Window, String> {
@@ -54,11 +62,13 @@ impl Threads {
             let (to_thread, at_gate) = channel();
             go.push(to_thread);
             let gate = Gate {
+                thread: i,
                 events: to_us.clone(),
                 go: at_gate,
             };
             let to_us = to_us.clone();
             let run = move || {
+                sharpen_sleeps(setup);
                 let ended =
                     catch_unwind(AssertUnwindSafe(|| body(setup, gate))).unwrap_or_else(|panic| {
                         Err(format!("a load thread panicked: {}", words(&*panic)))

@@ -25,6 +25,8 @@ pub struct Recorder {
     errors: [Option<ErrorCount>; ErrorKind::ALL.len()],
     seconds: Seconds,
     latency: Hdr,
+    // Of an open loop only.
+    latency_intended: Option<Hdr>,
     connect: Hdr,
     iteration: Hdr,
     saturated: u64,
@@ -51,6 +53,7 @@ impl Recorder {
             errors: [const { None }; ErrorKind::ALL.len()],
             seconds,
             latency: Histogram::recorder(),
+            latency_intended: setup.rate.map(|_| Histogram::recorder()),
             connect: Histogram::recorder(),
             iteration: Histogram::recorder(),
             saturated: 0,
@@ -64,11 +67,13 @@ impl Recorder {
         self.window = window;
     }
 
-    /// A request from `start_ns` (before a connect that it needed) to `end_ns`. Returns whether
-    /// it was good. Ends of one thread do not run backwards.
+    /// A request from `start_ns` (before a connect that it needed) to `end_ns`; in an open loop it
+    /// should have started at `intended_ns`. Returns whether it was good. Ends of one thread do
+    /// not run backwards.
     pub fn request(
         &mut self,
         start_ns: u64,
+        intended_ns: Option<u64>,
         end_ns: u64,
         result: Result<Response, Failure>,
     ) -> bool {
@@ -89,6 +94,10 @@ impl Recorder {
             self.seconds.request(end_ns - self.window.start_ns, latency);
             if let Some(ns) = latency {
                 record(&mut self.latency, &mut self.saturated, ns);
+                if let Some((intended, times)) = intended_ns.zip(self.latency_intended.as_mut()) {
+                    let ns = end_ns.saturating_sub(intended);
+                    record(times, &mut self.saturated, ns);
+                }
             }
         }
         if let Some(failure) = failure {
@@ -204,7 +213,10 @@ impl Recorder {
             // At most 86,400 rows.
             series: Seconds::merge(&mut seconds, rows as usize),
             latency: Histogram::encode(&sum.latency),
-            latency_intended: Histogram::default(),
+            latency_intended: match setup.rate {
+                Some(_) => Histogram::encode(&sum.latency_intended),
+                None => Histogram::default(),
+            },
             connect: Histogram::encode(&sum.connect),
             iteration: Histogram::encode(&sum.iteration),
             saturated: sum.saturated,
@@ -234,6 +246,7 @@ struct Sum {
     total: Counts,
     errors: [Option<ErrorCount>; ErrorKind::ALL.len()],
     latency: Hdr,
+    latency_intended: Hdr,
     connect: Hdr,
     iteration: Hdr,
     saturated: u64,
@@ -246,6 +259,7 @@ impl Default for Sum {
             total: Counts::default(),
             errors: [const { None }; ErrorKind::ALL.len()],
             latency: Histogram::recorder(),
+            latency_intended: Histogram::recorder(),
             connect: Histogram::recorder(),
             iteration: Histogram::recorder(),
             saturated: 0,
@@ -259,10 +273,14 @@ impl Sum {
         add_counts(&mut self.total, &thread.total);
         self.saturated += thread.saturated;
         for (mine, theirs) in [
-            (&mut self.latency, &thread.latency),
-            (&mut self.connect, &thread.connect),
-            (&mut self.iteration, &thread.iteration),
-        ] {
+            (&mut self.latency, Some(&thread.latency)),
+            (&mut self.latency_intended, thread.latency_intended.as_ref()),
+            (&mut self.connect, Some(&thread.connect)),
+            (&mut self.iteration, Some(&thread.iteration)),
+        ]
+        .into_iter()
+        .filter_map(|(mine, theirs)| Some((mine, theirs?)))
+        {
             // All are made by Histogram::recorder, so their ranges are the same.
             mine.add(theirs).expect("equal ranges add up");
         }

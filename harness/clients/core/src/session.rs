@@ -50,7 +50,7 @@ pub trait BlockingClient: Sync {
     /// Who this client is (`honours` starts from [`crate::common`]).
     fn hello(&self) -> Hello;
 
-    /// Allocates the session of one user; opens no connection. An error is one sentence
-    /// for the runner (`failed`).
-    fn session(&self, setup: &Setup) -> Result<Self::Session, String>;
+    /// Allocates the session of one user, whose number in the process (from 0) chooses its
+    /// source address; opens no connection. An error is one sentence for the runner (`failed`).
+    fn session(&self, setup: &Setup, user: usize) -> Result<Self::Session, String>;
 }

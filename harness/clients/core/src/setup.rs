@@ -1,11 +1,16 @@
 //! A job as a client uses it: typed, checked once, before anything is measured.
 
+use std::borrow::Cow;
 use std::net::SocketAddr;
 
 use yieldpoint_protocol::Job;
 use yieldpoint_terms::{Kind, Knob, Knobs, MissingKnob, Nanos};
 
+use crate::pace::Arrival;
+use crate::sources::{Sources, SourcesError};
+
 const DAY: Nanos = Nanos::from_secs(86_400);
+const ARRIVAL: &[Cow<'static, str>] = &[Cow::Borrowed("constant"), Cow::Borrowed("poisson")];
 
 /// The common knobs of every load client, in the order in which help shows them.
 pub const KNOBS: &[Knob] = &[
@@ -23,6 +28,14 @@ pub const KNOBS: &[Knob] = &[
         "same_user",
         true,
         "connection, pool and cookies survive the end of an iteration; false: all dropped, the client closing first",
+    ),
+    // The runner obeys this one; a client is one of the processes and need not read it.
+    Knob::int(
+        "processes",
+        1,
+        1,
+        64,
+        "client processes; each runs threads × users_per_thread users",
     ),
     Knob::int("threads", 1, 1, 1024, "loop threads of the client"),
     Knob::int(
@@ -76,6 +89,24 @@ pub const KNOBS: &[Knob] = &[
         "greatest time from the start of a request to its last byte",
     ),
     Knob::optional(
+        "rate",
+        Kind::Float {
+            min: 0.001,
+            max: 1e9,
+        },
+        "open loop: requests per second of the whole process, started when they are due and a user is free; absent: closed loop",
+    ),
+    Knob::choice(
+        "arrival",
+        ARRIVAL,
+        "how the starts of `rate` are spread: constant, equal gaps; poisson, independent exponential gaps",
+    ),
+    Knob::optional(
+        "source_addresses",
+        Kind::Text,
+        "local IPv4 addresses that the users of a process take in turn, \"127.0.0.1-127.0.0.4\" or \"127.0.0.1,127.0.0.3\"; absent: the kernel chooses",
+    ),
+    Knob::optional(
         "expect.status",
         Kind::Any,
         "status of a good response; 200 by default",
@@ -93,7 +124,14 @@ pub const KNOBS: &[Knob] = &[
 /// Names of [`KNOBS`]: what `honours` of a client that obeys everything holds.
 #[must_use]
 pub fn common() -> Vec<String> {
-    KNOBS.iter().map(|k| k.name.to_string()).collect()
+    common_without(&[])
+}
+
+/// The same without the knobs that a client cannot obey.
+#[must_use]
+pub fn common_without(knobs: &[&str]) -> Vec<String> {
+    let names = KNOBS.iter().map(|k| k.name.to_string());
+    names.filter(|n| !knobs.contains(&n.as_str())).collect()
 }
 
 /// A job as a client uses it. All times in ns.
@@ -127,6 +165,12 @@ pub struct Setup {
     pub connect_timeout: Nanos,
     /// see [`KNOBS`]
     pub request_timeout: Nanos,
+    /// open loop: requests per second of this process; `None`: closed loop
+    pub rate: Option<f64>,
+    /// how the starts of `rate` are spread
+    pub arrival: Arrival,
+    /// local addresses of the users
+    pub sources: Sources,
     /// status of a good response
     pub expect_status: u16,
     /// body length of a good response, if it is checked
@@ -150,6 +194,15 @@ pub enum SetupError {
     /// not a status code
     #[error("expect.status: expected a status code from 100 to 599, got \"{0}\"")]
     Status(String),
+    /// no list of addresses
+    #[error(transparent)]
+    Sources(#[from] SourcesError),
+    /// not a rate
+    #[error("rate: expected a number of requests per second above 0, got \"{0}\"")]
+    Rate(String),
+    /// not a way to spread starts
+    #[error("arrival: expected \"constant\" or \"poisson\", got \"{0}\"")]
+    Arrival(String),
 }
 
 impl Setup {
@@ -176,6 +229,21 @@ impl Setup {
                 _ => return Err(SetupError::Status(v.to_string())),
             },
         };
+        let rate = match k.get("rate").map(|v| (v, v.as_f64())) {
+            None => None,
+            Some((_, Some(per_s))) if per_s.is_finite() && per_s > 0.0 => Some(per_s),
+            Some((other, _)) => return Err(SetupError::Rate(other.to_string())),
+        };
+        // Without a rate nothing is spread, and jobs of older runners do not carry the knob.
+        let arrival = match k.get("arrival").map(ToString::to_string).as_deref() {
+            None | Some("constant") => Arrival::Constant,
+            Some("poisson") => Arrival::Poisson,
+            Some(other) => return Err(SetupError::Arrival(other.to_owned())),
+        };
+        let sources = match k.get("source_addresses") {
+            None => Sources::default(),
+            Some(_) => Sources::parse(k.text("source_addresses")?)?,
+        };
         let optional = |name| k.get(name).map(|_| k.uint(name)).transpose();
         Ok(Self {
             address,
@@ -192,6 +260,9 @@ impl Setup {
             iterations: optional("iterations")?,
             connect_timeout: k.duration("connect_timeout")?,
             request_timeout: k.duration("request_timeout")?,
+            rate,
+            arrival,
+            sources,
             expect_status: status,
             expect_body_bytes: optional("expect.body_bytes")?,
             options: k.below("options."),
@@ -284,6 +355,35 @@ pub(crate) mod tests {
             job.knobs.set("expect.status", value.clone());
             let got = Setup::from_job(&job).map(|s| s.expect_status).ok();
             assert_eq!(got, want, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_rate_is_a_number_above_zero() {
+        let text = |t: &str| Value::Text(t.into());
+        // each row: knob, value, rate and arrival; None where it is refused
+        let table = [
+            (
+                "rate",
+                Value::Int(1000),
+                Some((Some(1000.0), Arrival::Constant)),
+            ),
+            (
+                "rate",
+                Value::Float(0.5),
+                Some((Some(0.5), Arrival::Constant)),
+            ),
+            ("rate", Value::Float(0.0), None),
+            ("rate", Value::Float(f64::INFINITY), None),
+            ("rate", text("fast"), None),
+            ("arrival", text("poisson"), Some((None, Arrival::Poisson))),
+            ("arrival", text("uniform"), None),
+        ];
+        for (name, value, want) in table {
+            let mut job = job();
+            job.knobs.set(name, value.clone());
+            let got = Setup::from_job(&job).ok().map(|s| (s.rate, s.arrival));
+            assert_eq!(got, want, "{name} = {value}");
         }
     }
 }

@@ -11,8 +11,12 @@
 
 #![allow(dead_code)] // A client with fewer abilities calls fewer of these.
 
+#[path = "alone.rs"]
+mod alone;
 #[path = "client.rs"]
 pub mod client;
+#[path = "open_loop.rs"]
+pub mod open_loop;
 #[path = "ports.rs"]
 mod ports;
 #[path = "server.rs"]
@@ -22,7 +26,8 @@ use std::net::TcpListener;
 use std::process::Command;
 use std::sync::atomic::Ordering;
 
-pub use ports::ports_run_out;
+#[allow(unused_imports)] // Not every client can bind.
+pub use ports::{ports_run_out, source_addresses_multiply_ports};
 
 use client::{Client, Knob, job, run};
 use server::{Manner, Server};
@@ -55,6 +60,11 @@ pub fn is_consistent(o: &Outcome) {
     );
     assert_eq!(o.latency.decode().unwrap().len(), o.window.good);
     assert_eq!(o.iteration.decode().unwrap().len(), o.window.iterations);
+    let intended = o.latency_intended.decode().unwrap().len();
+    assert!(
+        intended == o.window.good || o.latency_intended == Default::default(),
+        "{intended} intended"
+    );
     let connects = o.connect.decode().unwrap().len();
     assert!(
         connects == o.window.connections || connects == 0,

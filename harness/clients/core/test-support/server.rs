@@ -1,7 +1,10 @@
 //! A tiny server with bad manners on demand. It counts what it sees.
 
+#![allow(dead_code)] // Not every test needs all of it.
+
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -36,7 +39,20 @@ pub enum Manner {
     Silent,
     /// answers something else
     Garbage,
+    /// these bytes, then it closes
+    Bytes(&'static str),
+    /// good, but the first answer of all takes [`STALL`]
+    StallFirst,
+    /// good, but it closes [`PAUSE`] after the response that it closes after
+    SlowClose,
+    /// good, but it never closes first
+    KeepOpen,
 }
+
+/// How long the first answer of [`Manner::StallFirst`] takes.
+pub const STALL: Duration = Duration::from_millis(300);
+/// How long [`Manner::SlowClose`] waits.
+pub const PAUSE: Duration = Duration::from_millis(20);
 
 /// What it saw.
 #[derive(Default)]
@@ -46,6 +62,12 @@ pub struct Seen {
     /// accepted connections whose predecessor the client had not closed yet; the accept may come
     /// late, so that some are missed, but none is invented
     pub overlaps: AtomicU64,
+    /// connections that the server has closed first or after the client, as far as it closes at all
+    pub ended: AtomicU64,
+    /// of those the ones whose client had closed before
+    pub late_to_close: AtomicU64,
+    /// connections by the client's address
+    pub peers: Mutex<BTreeMap<IpAddr, u64>>,
     /// the last request, as it came
     pub last: Mutex<String>,
 }
@@ -71,7 +93,8 @@ impl Server {
         let accept = std::thread::spawn(move || {
             let mut handlers = Vec::new();
             let mut before: Option<TcpStream> = None;
-            while let Ok((stream, _)) = at.accept() {
+            while let Ok((stream, peer)) = at.accept() {
+                *s.peers.lock().unwrap().entry(peer.ip()).or_default() += 1;
                 s.connections.fetch_add(1, Ordering::SeqCst);
                 if before.is_some_and(|b| !has_ended(&b)) {
                     s.overlaps.fetch_add(1, Ordering::SeqCst);
@@ -97,6 +120,11 @@ impl Server {
     pub fn counts(&self) -> (u64, u64) {
         let read = |n: &AtomicU64| n.load(Ordering::SeqCst);
         (read(&self.seen.connections), read(&self.seen.requests))
+    }
+
+    /// Connections that it has closed; their ends are at the clients'.
+    pub fn ended(&self) -> u64 {
+        self.seen.ended.load(Ordering::SeqCst)
     }
 }
 
@@ -124,15 +152,30 @@ fn serve(mut stream: TcpStream, manner: Manner, seen: &Seen) {
         let Some(request) = read_request(&mut stream) else {
             return;
         };
-        seen.requests.fetch_add(1, Ordering::SeqCst);
+        let number = seen.requests.fetch_add(1, Ordering::SeqCst);
         let close = request.to_ascii_lowercase().contains("connection: close");
         *seen.last.lock().unwrap() = request;
         let end = |stream: &TcpStream| {
+            if manner == Manner::SlowClose {
+                std::thread::sleep(PAUSE);
+            }
+            let late = u64::from(has_ended(stream));
+            seen.late_to_close.fetch_add(late, Ordering::SeqCst);
             let _ = stream.shutdown(Shutdown::Write);
+            seen.ended.fetch_add(1, Ordering::SeqCst);
         };
+        if manner == Manner::StallFirst && number == 0 {
+            std::thread::sleep(STALL);
+        }
         const HEAD: &str = "HTTP/1.1 200 OK\r\n";
         let (text, last) = match manner {
-            Manner::Good | Manner::Trickle | Manner::SilentLimitTwo => (
+            Manner::Bytes(text) => (text.to_owned(), true),
+            Manner::KeepOpen => (format!("{HEAD}content-length: 5\r\n\r\nhello"), false),
+            Manner::Good
+            | Manner::StallFirst
+            | Manner::SlowClose
+            | Manner::Trickle
+            | Manner::SilentLimitTwo => (
                 format!("{HEAD}content-length: 5\r\n\r\nhello"),
                 close || manner == Manner::SilentLimitTwo && turn % 2 == 0,
             ),

@@ -33,7 +33,7 @@ impl BlockingClient for Fake {
         }
     }
 
-    fn session(&self, _: &Setup) -> Result<Fake, String> {
+    fn session(&self, _: &Setup, _: usize) -> Result<Fake, String> {
         match self.0.as_str() {
             "no session" => Err("no memory for a session".into()),
             "panic early" => panic!("a broken session"),

@@ -29,8 +29,8 @@ impl AsyncClient for Client {
         }
     }
 
-    fn session(&self, setup: &Setup) -> Result<User, String> {
-        User::new(setup)
+    fn session(&self, setup: &Setup, user: usize) -> Result<User, String> {
+        User::new(setup, user)
     }
 }
 

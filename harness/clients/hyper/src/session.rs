@@ -1,6 +1,7 @@
 //! One virtual user on hyper: at most one connection, driven by a task of its own.
 
-use std::net::SocketAddr;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Empty};
@@ -9,10 +10,10 @@ use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::header::{CONNECTION, HOST, HeaderValue};
 use hyper::{Request, Uri};
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::{JoinHandle, spawn_local};
 use tokio::time::{Instant, timeout_at};
-use yieldpoint_clients_core::{Failure, Meter, Response, Setup, chain, io_error_of};
+use yieldpoint_clients_core::{Failure, Meter, Response, Setup, bind, chain, io_error_of};
 use yieldpoint_clients_core_async::AsyncSession;
 use yieldpoint_protocol::ErrorKind;
 use yieldpoint_terms::clock;
@@ -22,6 +23,7 @@ type Body = Empty<Bytes>;
 /// The session of one user.
 pub struct User {
     address: SocketAddr,
+    source: Option<Ipv4Addr>,
     request: Request<Body>,
     keep_alive: bool,
     connect_timeout: Duration,
@@ -52,7 +54,7 @@ impl Connection {
 
 impl User {
     /// Builds the request once; it is cloned for every use.
-    pub fn new(setup: &Setup) -> Result<Self, String> {
+    pub fn new(setup: &Setup, user: usize) -> Result<Self, String> {
         let url = |e: &dyn std::fmt::Display| format!("url \"{}\": {e}", setup.url);
         let uri: Uri = setup.path.parse().map_err(|e| url(&e))?;
         let host = HeaderValue::from_str(&setup.host).map_err(|e| url(&e))?;
@@ -65,6 +67,7 @@ impl User {
         }
         Ok(Self {
             address: setup.address,
+            source: setup.sources.of_user(user),
             request,
             keep_alive: setup.keep_alive,
             connect_timeout: setup.connect_timeout.as_duration(),
@@ -95,7 +98,7 @@ impl User {
     ) -> Result<Connection, Failure> {
         let started = clock::now_ns();
         let patience = Instant::now() + self.connect_timeout;
-        let connect = TcpStream::connect(self.address);
+        let connect = open(self.address, self.source);
         let stream = match timeout_at(patience.min(deadline), connect).await {
             Ok(Ok(stream)) => stream,
             Ok(Err(e)) => {
@@ -154,6 +157,16 @@ impl AsyncSession for User {
         }
         result
     }
+}
+
+/// A connected socket from the source address, or from where the kernel likes.
+async fn open(address: SocketAddr, source: Option<Ipv4Addr>) -> io::Result<TcpStream> {
+    let Some(source) = source else {
+        return TcpStream::connect(address).await;
+    };
+    let socket = TcpSocket::new_v4()?;
+    bind(&socket, source)?;
+    socket.connect(address).await
 }
 
 /// One request and its whole response.

@@ -40,6 +40,17 @@ fn ports_run_out() {
 }
 
 #[test]
+fn source_addresses() {
+    conformance::source_addresses_multiply_ports("source_addresses", PROGRAM, &[]);
+}
+
+#[test]
+fn open_loop() {
+    conformance::open_loop::keeps_its_rate(PROGRAM, &[], 3);
+    conformance::open_loop::a_stall_is_seen(PROGRAM, &[]);
+}
+
+#[test]
 fn window() {
     conformance::window(PROGRAM, &[], 5);
 }

@@ -3,9 +3,8 @@
 mod session;
 mod witness;
 
-// What is claimed of both blocking libraries is written once.
 #[cfg(test)]
-#[path = "../../ureq/src/conformance/mod.rs"]
+#[path = "../../core/test-support/session.rs"]
 mod conformance;
 
 use std::process::ExitCode;

@@ -1,10 +1,11 @@
 //! The blocking mode: one thread, one user, one socket with the kernel's own timeouts.
 
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
-use yieldpoint_clients_core::{Failure, Meter, Response, Session, Setup};
+use socket2::{Domain, Socket, Type};
+use yieldpoint_clients_core::{Failure, Meter, Response, Session, Setup, bind};
 use yieldpoint_protocol::ErrorKind;
 use yieldpoint_terms::clock;
 
@@ -17,6 +18,7 @@ const READ: usize = 64 * 1024;
 /// The session of one user.
 pub struct User {
     address: SocketAddr,
+    source: Option<Ipv4Addr>,
     request: Vec<u8>,
     keep_alive: bool,
     connect_timeout: Duration,
@@ -28,9 +30,10 @@ pub struct User {
 
 impl User {
     /// A user without a connection.
-    pub fn new(setup: &Setup) -> Self {
+    pub fn new(setup: &Setup, user: usize) -> Self {
         Self {
             address: setup.address,
+            source: setup.sources.of_user(user),
             request: request::bytes(setup),
             keep_alive: setup.keep_alive,
             connect_timeout: setup.connect_timeout.as_duration(),
@@ -43,7 +46,7 @@ impl User {
 
     fn connect(&self, started_ns: u64, meter: &mut dyn Meter) -> Result<Stream, Failure> {
         let patience = self.connect_timeout.min(self.request_timeout);
-        let tcp = TcpStream::connect_timeout(&self.address, patience).map_err(|e| {
+        let tcp = self.open(patience).map_err(|e| {
             meter.connect_failed();
             let mut failure = Failure::of_connect(&e);
             if failure.kind == ErrorKind::ConnectTimeout && patience < self.connect_timeout {
@@ -58,6 +61,16 @@ impl User {
             tcp,
             patience: Duration::MAX,
         })
+    }
+
+    fn open(&self, patience: Duration) -> io::Result<TcpStream> {
+        let Some(source) = self.source else {
+            return TcpStream::connect_timeout(&self.address, patience);
+        };
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+        bind(&socket, source)?;
+        socket.connect_timeout(&self.address.into(), patience)?;
+        Ok(socket.into())
     }
 
     /// The request and its whole response; whether the connection may be used again.

@@ -1,11 +1,12 @@
 //! One non-blocking connection on an epoll instance, from connect() to close().
 
 use std::io::{self, Read, Write};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 
 use rustix::event::epoll::{self, EventData, EventFlags};
 use socket2::{Domain, Socket, Type};
+use yieldpoint_clients_core::bind;
 
 /// A socket and what the epoll instance is asked to tell about it.
 ///
@@ -26,10 +27,13 @@ pub enum Opening {
 }
 
 impl Connection {
-    /// Begins to connect.
-    pub fn begin(address: SocketAddr, token: u64) -> io::Result<Self> {
+    /// Begins to connect, from the source address if there is one.
+    pub fn begin(address: SocketAddr, source: Option<Ipv4Addr>, token: u64) -> io::Result<Self> {
         let kind = Type::STREAM.nonblocking().cloexec();
         let socket = Socket::new(Domain::for_address(address), kind, None)?;
+        if let Some(source) = source {
+            bind(&socket, source)?;
+        }
         match socket.connect(&address.into()) {
             Err(e) if !in_progress(&e) => Err(e),
             _ => Ok(Self {

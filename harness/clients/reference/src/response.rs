@@ -5,6 +5,8 @@ use yieldpoint_clients_core::Response;
 
 /// Greatest length of a head, bytes.
 const MAX_HEAD: usize = 64 * 1024;
+/// Greatest length of a head that is remembered, bytes.
+const MAX_SEEN: usize = 2 * 1024;
 /// Greatest number of header lines.
 const MAX_HEADERS: usize = 100;
 
@@ -35,6 +37,17 @@ pub struct Parser {
     body: Body,
     status: u16,
     body_bytes: u64,
+    reusable: bool,
+    seen: Seen,
+}
+
+/// The last head that came in one read, and what it said. A server repeats itself, and the same
+/// bytes up to the empty line say the same, so they need not be parsed again.
+#[derive(Debug, Default)]
+struct Seen {
+    head: Vec<u8>,
+    status: u16,
+    body: Body,
     reusable: bool,
 }
 
@@ -78,8 +91,12 @@ impl Parser {
             return self.feed_body(bytes);
         }
         if self.head.is_empty() {
-            // The usual case: the whole head in one read, parsed where it lies.
+            // The usual case: the whole head in one read, read where it lies.
+            if let Some(length) = self.known_head(bytes) {
+                return self.feed_body(&bytes[length..]);
+            }
             if let Some(length) = self.parse_head(bytes)? {
+                self.remember(&bytes[..length]);
                 return self.feed_body(&bytes[length..]);
             }
             self.head.extend_from_slice(bytes);
@@ -106,6 +123,29 @@ impl Parser {
             status: self.status,
             body_bytes: self.body_bytes,
         })
+    }
+
+    /// Sets up the body if the bytes begin with the head that was seen last; its length.
+    fn known_head(&mut self, bytes: &[u8]) -> Option<usize> {
+        let seen = &self.seen;
+        if seen.head.is_empty() || !bytes.starts_with(&seen.head) {
+            return None;
+        }
+        self.status = seen.status;
+        self.body = seen.body;
+        self.reusable = seen.reusable;
+        self.body_bytes = 0;
+        Some(seen.head.len())
+    }
+
+    fn remember(&mut self, head: &[u8]) {
+        self.seen.head.clear();
+        if head.len() <= MAX_SEEN {
+            self.seen.head.extend_from_slice(head);
+            self.seen.status = self.status;
+            self.seen.body = self.body;
+            self.seen.reusable = self.reusable;
+        }
     }
 
     /// Sets up the body and returns the length of the head, if all of it is there.
@@ -362,6 +402,59 @@ mod tests {
                     Ok(Some(want)),
                     "{wire:?} in pieces of {piece}"
                 );
+            }
+        }
+    }
+
+    #[test]
+    fn a_head_that_was_seen_changes_nothing() {
+        // each row: a whole response; status, body bytes, reusable
+        let table: [(&str, (u16, u64, bool)); 6] = [
+            (
+                "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello",
+                (200, 5, true),
+            ),
+            // as long as the first, another byte
+            (
+                "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nhell",
+                (200, 4, true),
+            ),
+            (
+                "HTTP/1.1 404 OK\r\ncontent-length: 5\r\n\r\nhello",
+                (404, 5, true),
+            ),
+            // the first one's lines and one more
+            (
+                "HTTP/1.1 200 OK\r\ncontent-length: 5\r\nconnection: close\r\n\r\nhello",
+                (200, 5, false),
+            ),
+            (
+                "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nhe\r\n0\r\n\r\n",
+                (200, 2, true),
+            ),
+            (
+                "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n",
+                (204, 0, true),
+            ),
+        ];
+        // Every response after every other one, whole and cut, on one parser.
+        let mut parser = Parser::default();
+        for (first, first_want) in table {
+            for (second, second_want) in table {
+                for piece in [1, 7, 1000] {
+                    for (wire, want) in [(first, first_want), (second, second_want)] {
+                        let mut got = None;
+                        for bytes in wire.as_bytes().chunks(piece) {
+                            assert_eq!(got, None, "{wire:?} ended early");
+                            if let Progress::Done { response, reusable } =
+                                parser.feed(bytes).unwrap()
+                            {
+                                got = Some((response.status, response.body_bytes, reusable));
+                            }
+                        }
+                        assert_eq!(got, Some(want), "{second:?} after {first:?}");
+                    }
+                }
             }
         }
     }

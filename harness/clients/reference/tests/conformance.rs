@@ -3,9 +3,13 @@
 #[path = "../../core/test-support/conformance.rs"]
 mod conformance;
 
-use conformance::client::{Client, Knob, job};
-use yieldpoint_protocol::FromProgram;
-use yieldpoint_terms::Value;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use conformance::client::{Client, Knob, job, run};
+use conformance::server::{Manner, PAUSE, Server};
+use yieldpoint_protocol::{FromProgram, Outcome};
+use yieldpoint_terms::{Nanos, Value};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_yieldpoint-client-reference");
 
@@ -62,6 +66,73 @@ fn ports_run_out_with_epoll() {
 #[test]
 fn ports_run_out_when_blocking() {
     conformance::ports_run_out("ports_run_out_when_blocking", PROGRAM, &blocking());
+}
+
+#[test]
+fn source_addresses_with_epoll() {
+    conformance::source_addresses_multiply_ports("source_addresses_with_epoll", PROGRAM, &[]);
+}
+
+#[test]
+fn source_addresses_when_blocking() {
+    conformance::source_addresses_multiply_ports(
+        "source_addresses_when_blocking",
+        PROGRAM,
+        &blocking(),
+    );
+}
+
+#[test]
+fn open_loop_with_epoll() {
+    conformance::open_loop::keeps_its_rate(PROGRAM, &[], 3);
+    conformance::open_loop::a_stall_is_seen(PROGRAM, &[]);
+}
+
+#[test]
+fn open_loop_when_blocking() {
+    conformance::open_loop::keeps_its_rate(PROGRAM, &blocking(), 1);
+    conformance::open_loop::a_stall_is_seen(PROGRAM, &blocking());
+}
+
+/// Requests of a test of closes.
+const CLOSES: u64 = 20;
+
+fn closes(manner: Manner, close: &str, more: &[Knob<'_>]) -> (Outcome, u64) {
+    let server = Server::start(manner);
+    let mut knobs = vec![
+        ("keep_alive", Value::Bool(false)),
+        ("options.close", Value::Text(close.into())),
+        // The number fits.
+        ("iterations", Value::Int(CLOSES as i64)),
+        ("expect.body_bytes", Value::Int(5)),
+    ];
+    knobs.extend_from_slice(more);
+    let o = run(PROGRAM, &format!("http://{}/", server.address), &knobs);
+    conformance::is_consistent(&o);
+    let got = (o.total.good, o.total.connections, server.counts());
+    assert_eq!(got, (CLOSES, CLOSES, (CLOSES, CLOSES)), "{close}: {o:?}");
+    // Its threads have then seen the ends of their connections.
+    let seen = Arc::clone(&server.seen);
+    drop(server);
+    (o, seen.late_to_close.load(Ordering::SeqCst))
+}
+
+#[test]
+fn who_closes_first_can_be_chosen() {
+    // The server takes 20 ms to close, so a client that closes at once is nearly always first.
+    assert!(closes(Manner::SlowClose, "now", &[]).1 > 0);
+    let (o, late) = closes(Manner::SlowClose, "after_peer", &[]);
+    assert_eq!(late, 0, "the client was never first");
+    // The pause is no part of a latency, but of the time that the requests take.
+    let spent = o.window_end_ns - o.window_start_ns;
+    assert!(
+        spent >= PAUSE.as_nanos() as u64 * (CLOSES - 1),
+        "{spent} ns"
+    );
+    assert!(o.latency.decode().unwrap().min() < PAUSE.as_nanos() as u64);
+    // A peer that never closes holds a user for request_timeout, and that is no failure.
+    let short = ("request_timeout", Value::Duration(Nanos::from_millis(50)));
+    closes(Manner::KeepOpen, "after_peer", &[short]);
 }
 
 #[test]

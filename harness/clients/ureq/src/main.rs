@@ -4,6 +4,7 @@ mod connector;
 mod session;
 
 #[cfg(test)]
+#[path = "../../core/test-support/session.rs"]
 mod conformance;
 
 use std::process::ExitCode;

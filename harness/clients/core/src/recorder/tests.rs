@@ -79,7 +79,7 @@ fn three_threads_against_a_recount() {
                 } else {
                     failed(ErrorKind::Reset, "")
                 };
-                assert_eq!(recorder.request(start, now, result), ok);
+                assert_eq!(recorder.request(start, None, now, result), ok);
                 all.push(Ended {
                     at_ns: now,
                     latency_ns: ok.then_some(now - start),
@@ -172,7 +172,7 @@ fn memory_does_not_grow_with_requests() {
             _ => good(),
         };
         recorder.connected_at(end, Some(numbers.latency()));
-        recorder.request(end.saturating_sub(numbers.latency()), end, result);
+        recorder.request(end.saturating_sub(numbers.latency()), None, end, result);
         recorder.iteration(0, end);
     }
     let after = (
@@ -228,7 +228,7 @@ fn only_the_expected_is_good() {
         recorder.begin(window);
         let row = format!("{expect_status} {expect_body_bytes:?} {came:?}");
         let body_bytes = came.as_ref().map_or(0, |r| r.body_bytes);
-        assert_eq!(recorder.request(1, 2, came), want.is_none(), "{row}");
+        assert_eq!(recorder.request(1, None, 2, came), want.is_none(), "{row}");
         let o = Recorder::outcome(&setup, window, vec![recorder]);
         let errors: Vec<_> = o
             .errors
@@ -247,9 +247,9 @@ fn the_first_failure_of_all_threads_is_the_example() {
     let threads = [(30, "late"), (20, "early"), (40, "later")].map(|(at, example)| {
         let mut recorder = Recorder::new(&setup).unwrap();
         recorder.begin(window);
-        recorder.request(0, at, failed(ErrorKind::Timeout, example));
-        recorder.request(0, at + 1, failed(ErrorKind::Timeout, "not the first"));
-        recorder.request(0, at + 2, failed(ErrorKind::Other, &"ä".repeat(300)));
+        recorder.request(0, None, at, failed(ErrorKind::Timeout, example));
+        recorder.request(0, None, at + 1, failed(ErrorKind::Timeout, "not the first"));
+        recorder.request(0, None, at + 2, failed(ErrorKind::Other, &"ä".repeat(300)));
         recorder
     });
     let o = Recorder::outcome(&setup, window, threads.into());
@@ -275,7 +275,7 @@ fn the_end_of_a_window() {
         for _ in 0..done {
             user.done(true);
         }
-        recorder.request(0, last, good());
+        recorder.request(0, None, last, good());
         recorder.stopped(&user);
         let o = Recorder::outcome(&setup, window, vec![recorder]);
         let held = o.series.iter().map(|s| s.attempts).sum::<u64>();
@@ -292,4 +292,35 @@ fn the_end_of_a_window() {
     for ((done, last), want) in table {
         assert_eq!(end(done, last), want, "{done} iterations, last at {last}");
     }
+}
+
+#[test]
+fn an_open_loop_has_two_latencies() {
+    let setup = Setup {
+        rate: Some(10.0),
+        ..setup()
+    };
+    let window = Window::new(&setup, 0);
+    let mut recorder = Recorder::new(&setup).unwrap();
+    recorder.begin(window);
+    // each row: intended start, actual start, end; the second one was late by 2 ms
+    for (intended, start, end) in [
+        (1_000_000, 1_000_000, 2_000_000),
+        (2_000_000, 4_000_000, 5_000_000),
+    ] {
+        recorder.request(start, Some(intended), end, good());
+    }
+    recorder.request(0, Some(0), 6_000_000, failed(ErrorKind::Reset, ""));
+    let o = Recorder::outcome(&setup, window, vec![recorder]);
+    let actual = o.latency.decode().unwrap();
+    let intended = o.latency_intended.decode().unwrap();
+    // Within the histogram's three digits.
+    assert!(actual.max().abs_diff(1_000_000) < 1_000, "{}", actual.max());
+    assert!(intended.max().abs_diff(3_000_000) < 3_000);
+    // Only good requests have a latency.
+    assert_eq!((actual.len(), intended.len()), (2, 2));
+    // A closed loop sends no second histogram.
+    let closed = crate::setup::tests::setup();
+    let nothing = Recorder::outcome(&closed, window, vec![Recorder::new(&closed).unwrap()]);
+    assert_eq!(nothing.latency_intended, Histogram::default());
 }
