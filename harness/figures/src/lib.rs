@@ -18,6 +18,9 @@ pub struct Report {
     pub findings: Vec<String>,
     /// what a reader must know before believing a number (short trials, errors, noise, missing ends)
     pub warnings: Vec<String>,
+    /// every cell at a glance
+    #[serde(default)]
+    pub maps: Vec<HeatMap>,
     /// throughput along an axis
     pub axes: Vec<AxisChart>,
     /// the course of chosen trials
@@ -62,8 +65,14 @@ pub struct AxisChart {
     pub y_label: String,
     /// whether y spans decades and is drawn on a log scale
     pub log_y: bool,
-    /// small multiples
+    /// small multiples, row by row
     pub facets: Vec<Facet>,
+    /// how many belong into one row where the width allows it (the values of one of the other axes); 0: any number
+    #[serde(default)]
+    pub columns: usize,
+    /// least and greatest value of the scale, where several charts share one
+    #[serde(default)]
+    pub range: Option<(f64, f64)>,
 }
 
 /// One small multiple.
@@ -98,6 +107,61 @@ pub struct Point {
     /// greatest of the rounds
     pub high: f64,
     /// drawn hollow and explained in the legend ("burst only", "ran out of ports")
+    pub mark: Option<String>,
+}
+
+/// A quantity of every cell as colour and number: rows × columns, rows in groups.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HeatMap {
+    /// short and stable, for file names
+    pub id: String,
+    /// headline
+    pub title: String,
+    /// what to see in it
+    pub caption: String,
+    /// what the columns are
+    pub x_label: String,
+    /// headings of the columns
+    pub x_values: Vec<String>,
+    /// what the labels of the rows are; empty: rows have none
+    pub y_label: String,
+    /// quantity with unit, beside the colour bar
+    pub value_label: String,
+    /// whether values span decades and are coloured by their logarithm
+    pub log: bool,
+    /// least and greatest value of the scale, where several charts share one
+    #[serde(default)]
+    pub range: Option<(f64, f64)>,
+    /// from top to bottom
+    pub groups: Vec<HeatGroup>,
+}
+
+/// Rows of a heat map that belong together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HeatGroup {
+    /// above its rows; may be empty
+    pub title: String,
+    /// from top to bottom
+    pub rows: Vec<HeatRow>,
+}
+
+/// One row of a heat map.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HeatRow {
+    /// to its left; may be empty
+    pub label: String,
+    /// one a column; `None`: there is no such cell
+    pub cells: Vec<Option<HeatCell>>,
+}
+
+/// One cell of a heat map.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HeatCell {
+    /// median of the rounds; `None`: not measured
+    pub value: Option<f64>,
+    /// the value as it is written; left out where there is no room for it
+    pub text: String,
+    /// drawn as a marked corner and explained in the legend
     pub mark: Option<String>,
 }
 
@@ -184,6 +248,9 @@ pub struct Table {
     pub columns: Vec<Column>,
     /// rows
     pub rows: Vec<Row>,
+    /// the column by whose keys a report first shows the rows, greatest first; rows without a key stand last
+    #[serde(default)]
+    pub sorted_by: Option<usize>,
 }
 
 /// A heading.

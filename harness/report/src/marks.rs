@@ -2,7 +2,7 @@
 
 use std::f64::consts::{FRAC_PI_2, TAU};
 
-use crate::drawing::{Drawing, Spot};
+use crate::drawing::{Drawing, Rect, Spot};
 use crate::theme::{Ink, Marker, dash, marker};
 
 /// Half the size of a point, px.
@@ -69,6 +69,22 @@ pub(crate) fn missing(d: &mut Drawing, (x, y): Spot) {
     d.line((x - h, y + h), (x + h, y - h), Ink::Muted, 1.4);
 }
 
+/// A marked corner of a cell. `sign` tells one explanation from another by the corner.
+pub(crate) fn corner(d: &mut Drawing, cell: Rect, sign: usize, ink: Ink) {
+    let size = 7.0_f64.min(cell.width() / 2.0).min(cell.height() / 2.0);
+    let (x, inward) = if sign.is_multiple_of(2) {
+        (cell.right, -size)
+    } else {
+        (cell.left, size)
+    };
+    let (y, down) = if sign < 2 {
+        (cell.top, size)
+    } else {
+        (cell.bottom, -size)
+    };
+    d.area(vec![(x, y), (x + inward, y), (x, y + down)], ink);
+}
+
 /// A small shape of a series in the colour of the surface, inside a bar.
 pub(crate) fn inside(d: &mut Drawing, at: Spot, series: usize) {
     d.area(outline(marker(series), at, 2.6), Ink::Surface);
@@ -84,6 +100,7 @@ pub(crate) enum Sample {
     },
     Bar(usize),
     Hollow(usize),
+    Corner(usize),
     Missing,
     Whisker,
     Limit,
@@ -96,6 +113,7 @@ impl Sample {
         match self {
             Self::Line { .. } | Self::Limit => 30.0,
             Self::Bar(_) | Self::Hollow(_) | Self::Missing | Self::Whisker => 14.0,
+            Self::Corner(_) => 22.0,
             Self::None => 0.0,
         }
     }
@@ -116,11 +134,16 @@ impl Sample {
                 }
             }
             Self::Bar(series) => {
-                let r = crate::drawing::Rect::new(x, y - 6.0, 12.0, 12.0);
+                let r = Rect::new(x, y - 6.0, 12.0, 12.0);
                 d.fill(r, Ink::Series(series));
                 inside(d, (x + 6.0, y), series);
             }
             Self::Hollow(sign) => hollow(d, middle, Marker::Circle, Ink::Text, sign),
+            Self::Corner(sign) => {
+                let cell = Rect::new(x, y - 6.5, self.width(), 13.0);
+                d.fill(cell, Ink::Heat(3));
+                corner(d, cell, sign, Ink::OnHeat(3));
+            }
             Self::Missing => missing(d, middle),
             Self::Whisker => d.whisker(middle.0, y - 6.0, y + 6.0, 3.5, Ink::Text),
             Self::Limit => limit_line(d, x, x + self.width(), y),

@@ -14,10 +14,17 @@ pub(crate) enum Ink {
     Limit,
     /// a series; indices beyond the palette start again, with another dash
     Series(usize),
+    /// a step of the colour scale, upwards
+    Heat(usize),
+    /// a text on a step of the colour scale
+    OnHeat(usize),
 }
 
 /// Colours in the palette.
 pub(crate) const SERIES: usize = 8;
+
+/// Steps of the colour scale.
+pub(crate) const HEAT: usize = 9;
 
 impl Ink {
     /// Every ink once.
@@ -32,6 +39,9 @@ impl Ink {
         ]
         .into_iter()
         .chain((0..SERIES).map(Self::Series))
+        .chain((0..HEAT).map(Self::Heat))
+        // Two texts are enough: one for dark steps and one for light ones.
+        .chain([Self::OnHeat(0), Self::OnHeat(HEAT - 1)])
     }
     /// Its name as a CSS variable, without the dashes in front.
     pub(crate) fn name(self) -> String {
@@ -43,6 +53,9 @@ impl Ink {
             Self::Axis => "axis".into(),
             Self::Limit => "limit".into(),
             Self::Series(i) => format!("series-{}", i % SERIES),
+            Self::Heat(i) => format!("heat-{}", i.min(HEAT - 1)),
+            Self::OnHeat(i) if is_dark(i) => "on-dark".into(),
+            Self::OnHeat(_) => "on-light".into(),
         }
     }
     /// Its place in `all`.
@@ -56,9 +69,31 @@ impl Ink {
             Self::Limit => 5,
             // The remainder is below 8.
             Self::Series(i) => 6 + (i % SERIES) as u8,
+            // Below 9.
+            Self::Heat(i) => 14 + i.min(HEAT - 1) as u8,
+            Self::OnHeat(i) => 23 + u8::from(!is_dark(i)),
         }
     }
 }
+
+/// Steps of the colour scale that are darker than the middle grey: light text stands out from them.
+fn is_dark(step: usize) -> bool {
+    step < 4
+}
+
+/// Viridis (Smith and van der Walt 2015) in nine steps: even to the eye, safe for the common kinds
+/// of colour blindness and in grey. The same in both themes, for every cell carries its own ground.
+const VIRIDIS: [Rgb; HEAT] = [
+    rgb(0x440154),
+    rgb(0x472d7b),
+    rgb(0x3b528b),
+    rgb(0x2c728e),
+    rgb(0x21918c),
+    rgb(0x28ae80),
+    rgb(0x5ec962),
+    rgb(0xaddc30),
+    rgb(0xfde725),
+];
 
 /// A colour for every ink.
 #[derive(Clone, Copy, Debug)]
@@ -128,6 +163,9 @@ impl Theme {
             Ink::Axis => self.axis,
             Ink::Limit => self.limit,
             Ink::Series(i) => self.series[i % SERIES],
+            Ink::Heat(i) => VIRIDIS[i.min(HEAT - 1)],
+            Ink::OnHeat(i) if is_dark(i) => rgb(0xfdfeff),
+            Ink::OnHeat(_) => rgb(0x030507),
         }
     }
     /// The same as CSS writes it.
@@ -215,6 +253,10 @@ mod tests {
             }
             for ink in (0..SERIES).map(Ink::Series).chain([Ink::Axis]) {
                 assert!(against(ink) >= 3.0, "{ink:?}: {}", against(ink));
+            }
+            for step in 0..HEAT {
+                let text = contrast(theme.rgb(Ink::OnHeat(step)), theme.rgb(Ink::Heat(step)));
+                assert!(text >= 4.5, "step {step}: {text}");
             }
         }
     }

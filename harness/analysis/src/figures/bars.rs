@@ -6,8 +6,8 @@ use yieldpoint_protocol::ErrorKind;
 use super::rounds_text;
 use crate::grid::{Grid, Numbers, Place};
 
-/// More groups than this cannot be read on a page.
-const GROUPS: usize = 12;
+/// More groups than this cannot be read in one picture; they are spread over several.
+const GROUPS: usize = 48;
 
 /// A quantity of a cell as bars.
 struct Quantity {
@@ -48,35 +48,27 @@ pub(super) fn charts(grid: &Grid) -> Vec<BarChart> {
     let good = grid.axes.is_empty().then_some(&GOOD);
     let quantities = good.into_iter().chain(&QUANTITIES);
     quantities
-        .filter_map(|q| chart(grid, q))
+        .flat_map(|q| of_quantity(grid, q))
         .chain(by_kind(grid))
         .collect()
 }
 
-fn chart(grid: &Grid, quantity: &Quantity) -> Option<BarChart> {
+/// The charts of one quantity; none if nothing of it was measured.
+fn of_quantity(grid: &Grid, quantity: &Quantity) -> Vec<BarChart> {
     let places = grid.by_place(None);
     let mut caption = format!("{}{}", rounds_text(grid), quantity.about);
     if !grid.axes.is_empty() {
         let names: Vec<_> = grid.axes.iter().map(|a| a.name.as_str()).collect();
         caption.push_str(&format!(" Below each group: {}.", names.join(" / ")));
     }
-    if places.len() > GROUPS {
-        caption.push_str(&format!(
-            " Shown are the first {GROUPS} of {} combinations; narrow them with --only, or see the table of cells.",
-            places.len()
-        ));
-    }
-    let mut any = false;
-    let groups = places
+    let groups: Vec<BarGroup> = places
         .into_iter()
-        .take(GROUPS)
         .map(|(place, cells)| BarGroup {
             label: label(grid, &place),
             bars: (grid.clients.iter().enumerate())
                 .map(|(client, name)| {
                     let cell = cells.iter().find(|c| c.client == client);
                     let spread = cell.and_then(|c| c.spread(quantity.of));
-                    any |= spread.is_some();
                     Bar {
                         name: name.clone(),
                         colour: client,
@@ -86,15 +78,29 @@ fn chart(grid: &Grid, quantity: &Quantity) -> Option<BarChart> {
                     }
                 })
                 .collect(),
-        });
-    let groups = groups.collect();
-    any.then(|| BarChart {
-        id: quantity.id.to_owned(),
-        title: quantity.title.to_owned(),
-        caption,
-        y_label: quantity.y_label.to_owned(),
-        groups,
-    })
+        })
+        .collect();
+    if groups.iter().flat_map(|g| &g.bars).all(|b| b.mid.is_none()) {
+        return Vec::new();
+    }
+    let count = groups.len().div_ceil(GROUPS);
+    let part = |(i, groups): (usize, &[BarGroup])| {
+        let (id, title) = match i {
+            0 => (quantity.id.to_owned(), quantity.title.to_owned()),
+            i => (
+                format!("{}-{}", quantity.id, i + 1),
+                format!("{} ({} of {count})", quantity.title, i + 1),
+            ),
+        };
+        BarChart {
+            id,
+            title,
+            caption: caption.clone(),
+            y_label: quantity.y_label.to_owned(),
+            groups: groups.to_vec(),
+        }
+    };
+    groups.chunks(GROUPS).enumerate().map(part).collect()
 }
 
 /// The values alone; the caption names their axes.

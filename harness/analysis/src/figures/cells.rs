@@ -68,7 +68,7 @@ const NUMBERS: [(&str, &str, &str); 11] = [
     (NOTE, "", "What to know before believing the row."),
 ];
 
-/// Makes the table, in the order of the matrix.
+/// Makes the table, in the order of the matrix; a page sorts it by throughput first.
 pub(super) fn table(grid: &Grid) -> Table {
     let mut columns = vec![Column {
         name: "client".to_owned(),
@@ -88,6 +88,7 @@ pub(super) fn table(grid: &Grid) -> Table {
         doc: (*doc).to_owned(),
     }));
     Table {
+        sorted_by: columns.iter().position(|c| c.name == GOOD),
         columns,
         rows: grid.cells.iter().map(|cell| row(grid, cell)).collect(),
     }

@@ -66,6 +66,7 @@ pub(super) fn table(grid: &Grid) -> Table {
             .iter()
             .flat_map(|cell| rows(grid, cell))
             .collect(),
+        sorted_by: None,
     }
 }
 

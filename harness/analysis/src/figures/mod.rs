@@ -7,6 +7,7 @@ mod errors;
 mod facts;
 mod findings;
 mod glossary;
+mod maps;
 mod timelines;
 mod warnings;
 
@@ -35,6 +36,7 @@ pub fn report(manifest: &Manifest, trials: &[Trial], tables: &Tables) -> anyhow:
         source: manifest.source.clone(),
         findings: findings::findings(&grid),
         warnings: warnings::warnings(manifest, trials),
+        maps: maps::charts(&grid),
         axes: axes::charts(&grid),
         timelines: timelines::charts(&grid),
         bars: bars::charts(&grid),

@@ -12,6 +12,8 @@ use crate::theme::{Ink, dash, marker};
 
 /// Space between small multiples, px.
 const GAP: f64 = 16.0;
+/// A small multiple that was asked into a row is never narrower, px.
+const LEAST: f64 = 190.0;
 /// A label at a line's end: its height, and what stands in front of its text.
 const END_HEIGHT: f64 = 15.0;
 const END_LEAD: f64 = 28.0;
@@ -78,14 +80,22 @@ impl Layout {
         let n = chart.facets.len().max(1);
         let room = frame.width.max(200.0) - 2.0 * MARGIN;
         let most = ((room / 270.0).floor().max(1.0) as usize).min(4);
-        // Even rows: four small multiples are two by two, not three and one.
-        let columns = n.div_ceil(n.div_ceil(most));
+        let asked = chart.columns;
+        let columns = if (1..=n).contains(&asked) && room >= LEAST * asked as f64 {
+            // The values of one axis stand below each other.
+            asked
+        } else {
+            // Even rows: four small multiples are two by two, not three and one.
+            n.div_ceil(n.div_ceil(most))
+        };
         let height = match (columns, room > 500.0) {
             (1, true) => 300.0,
             (1, false) => 210.0,
             _ => 200.0,
         };
+        let shared = chart.range.iter().flat_map(|(low, high)| [*low, *high]);
         let values = points(chart).flat_map(|p| [p.low, p.mid, p.high]);
+        let values = values.chain(shared);
         let steps = frame::steps(height);
         let scale = if chart.log_y {
             Scale::log(values, steps)

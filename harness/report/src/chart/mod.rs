@@ -2,4 +2,5 @@
 
 pub(crate) mod axis;
 pub(crate) mod bar;
+pub(crate) mod heat;
 pub(crate) mod time;

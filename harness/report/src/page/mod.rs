@@ -27,7 +27,8 @@ pub(crate) fn render(report: &Report) -> anyhow::Result<String> {
         let chosen = charts.iter().filter(|c| c.section == section);
         chosen.map(figure).collect()
     };
-    let (axes, timelines) = (of(Section::Axes)?, of(Section::Timelines)?);
+    let (maps, axes) = (of(Section::Maps)?, of(Section::Axes)?);
+    let timelines = of(Section::Timelines)?;
     let bars = of(Section::Bars)?;
     let title = or(&report.title, "untitled run");
     let page = html! {
@@ -53,6 +54,7 @@ pub(crate) fn render(report: &Report) -> anyhow::Result<String> {
                     }
                     (findings(&report.findings))
                     (warnings(&report.warnings))
+                    (section("maps", "At a glance", &maps))
                     (section("axes", "Along the axes", &axes))
                     (section("timelines", "Over time", &timelines))
                     (section("bars", "What it costs", &bars))
@@ -81,7 +83,13 @@ pub(crate) fn render(report: &Report) -> anyhow::Result<String> {
     Ok(page.into_string())
 }
 
-fn generator() -> String {
+/// Said where no finding is.
+pub(crate) const NO_FINDING: &str = "The measurements support no finding.";
+/// Heading of the warnings.
+pub(crate) const WARNINGS: &str = "Read this before believing a number";
+
+/// Who made a report.
+pub(crate) fn generator() -> String {
     format!("yieldpoint {}", env!("CARGO_PKG_VERSION"))
 }
 
@@ -110,7 +118,7 @@ fn findings(findings: &[String]) -> Markup {
         section.findings aria-labelledby="findings" {
             h2 id="findings" { "Findings" }
             @if findings.is_empty() {
-                p.muted { "The measurements support no finding." }
+                p.muted { (NO_FINDING) }
             } @else {
                 ol { @for finding in findings { li { (finding) } } }
             }
@@ -122,7 +130,7 @@ fn warnings(warnings: &[String]) -> Markup {
     html! {
         @if !warnings.is_empty() {
             section.warnings aria-labelledby="warnings" {
-                h2 id="warnings" { "Read this before believing a number" }
+                h2 id="warnings" { (WARNINGS) }
                 ul { @for warning in warnings { li { (warning) } } }
             }
         }
@@ -147,12 +155,12 @@ fn figure(chart: &Chart) -> anyhow::Result<Markup> {
             width,
             title: false,
         });
-        paint::inline(&drawing, or(chart.title, &chart.id))
+        paint::inline(&drawing, chart.heading())
     };
     let (wide, narrow) = (drawn(WIDE)?, drawn(NARROW)?);
     Ok(html! {
         figure id=(format!("chart-{}", chart.id)) {
-            h3 { (or(chart.title, &chart.id)) }
+            h3 { (chart.heading()) }
             div.wide { (PreEscaped(wide)) }
             div.narrow { (PreEscaped(narrow)) }
             @if !chart.caption.is_empty() { figcaption { (chart.caption) } }

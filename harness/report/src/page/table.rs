@@ -3,9 +3,11 @@
 use maud::{Markup, html};
 use yieldpoint_figures::{Column, Row, Table};
 
+use crate::order;
+
 /// A table with its heading; nothing if it has no rows.
 pub(super) fn section(id: &str, heading: &str, table: &Table) -> Markup {
-    let marked = table.rows.iter().any(|r| r.mark.is_some());
+    let marked = order::marked(table);
     html! {
         @if !table.rows.is_empty() && !table.columns.is_empty() {
             section aria-labelledby=(id) {
@@ -15,11 +17,13 @@ pub(super) fn section(id: &str, heading: &str, table: &Table) -> Markup {
                     table {
                         thead {
                             tr {
-                                @for column in &table.columns { (head(column)) }
+                                @for (i, column) in table.columns.iter().enumerate() {
+                                    (head(column, table.sorted_by == Some(i)))
+                                }
                                 @if marked { th scope="col" { span.name { "note" } } }
                             }
                         }
-                        tbody { @for r in &table.rows { (row(r, &table.columns, marked)) } }
+                        tbody { @for r in order::rows(table) { (row(r, &table.columns, marked)) } }
                     }
                 }
             }
@@ -34,10 +38,11 @@ fn count(rows: usize) -> String {
     }
 }
 
-fn head(column: &Column) -> Markup {
+fn head(column: &Column, sorted: bool) -> Markup {
+    let sorted = sorted.then_some("descending");
     let doc = (!column.doc.is_empty()).then_some(&column.doc);
     html! {
-        th scope="col" class=[column.number.then_some("number")] title=[doc] {
+        th scope="col" class=[column.number.then_some("number")] title=[doc] aria-sort=[sorted] {
             span.name { (column.name) }
             @if !column.unit.is_empty() { " " span.unit { (column.unit) } }
         }

@@ -1,11 +1,12 @@
 //! Input at and beyond the edges: whatever the figures hold, a report comes out, readable and safe.
 
 use yieldpoint_figures::{
-    AxisChart, Bar, BarChart, BarGroup, Facet, Fact, Line, Panel, Point, Report, Series, TimeChart,
+    AxisChart, Bar, BarChart, BarGroup, Facet, Fact, HeatMap, Line, Panel, Point, Report, Series,
+    TimeChart,
 };
 
 use super::{drawings, elements, synthetic};
-use crate::{page, paint};
+use crate::{files, markdown, page, paint};
 
 /// Draws everything, judges texts and XML, renders the page.
 fn judge(what: &str, report: &Report) -> String {
@@ -14,6 +15,8 @@ fn judge(what: &str, report: &Report) -> String {
         assert_eq!(drawing.cut(), [] as [&str; 0], "{what}: {name}");
         elements(&paint::standalone(&drawing, &name).unwrap());
     }
+    // Whatever it holds, it is one document of lines that end.
+    assert!(markdown::render(report, &files::charts(report)).ends_with(".\n"));
     page::render(report).unwrap()
 }
 
@@ -37,8 +40,12 @@ fn an_empty_report() {
         vec![TimeChart::default()],
         vec![BarChart::default()],
     );
+    let empty = Report {
+        maps: vec![HeatMap::default()],
+        ..empty
+    };
     let page = judge("empty charts", &empty);
-    assert_eq!(page.matches("nothing was measured").count(), 6);
+    assert_eq!(page.matches("nothing was measured").count(), 8);
 }
 
 #[test]
@@ -82,6 +89,12 @@ fn many_cells_and_facets() {
             format!("keep_alive = true, threads = {g}")
         })],
     );
+    report.axes[0].columns = 4;
+    report.maps = vec![
+        synthetic::map("large", 3, 12, &["1", "10", "50", "100"]),
+        // Too narrow for numbers: colours alone.
+        synthetic::map("wide", 1, 2, &["1024"; 40]),
+    ];
     report.cells = synthetic::cells(72);
     let page = judge("many", &report);
     assert_eq!(page.matches("<tr").count(), 73);
@@ -109,6 +122,19 @@ fn very_long_names() {
         *title = long.clone();
     }
     report.axes[0].facets[1].title = unbroken.clone();
+    let mut map = synthetic::map("m", 2, 2, &[&long, &unbroken, "1"]);
+    for text in [
+        &mut map.title,
+        &mut map.x_label,
+        &mut map.y_label,
+        &mut map.value_label,
+    ] {
+        *text = unbroken.clone();
+    }
+    map.groups[0].title = unbroken.clone();
+    map.groups[0].rows[0].label = unbroken.clone();
+    map.groups[1].rows[1].label = unbroken.clone();
+    report.maps = vec![map];
     report.timelines[0].panels[0].y_label = long.clone();
     report.timelines[0].panels[1].limit = Some((28_232.0, unbroken.clone()));
     judge("long names", &report);
@@ -180,10 +206,16 @@ fn values_that_are_huge_tiny_or_no_numbers() {
                 }],
                 ..BarChart::default()
             };
-            judge(
-                &what,
-                &charts(vec![axis(false), axis(true)], vec![time], vec![bars]),
-            );
+            let mut report = charts(vec![axis(false), axis(true)], vec![time], vec![bars]);
+            for (log, range) in [(false, None), (true, Some((a, b)))] {
+                let mut map = synthetic::map("m", 1, 1, &["1", "2"]);
+                (map.log, map.range) = (log, range);
+                for (cell, value) in map.groups[0].rows[0].cells.iter_mut().zip([a, b]) {
+                    cell.as_mut().unwrap().value = Some(value);
+                }
+                report.maps.push(map);
+            }
+            judge(&what, &report);
         }
     }
 }
@@ -218,6 +250,22 @@ fn nothing_in_the_data_becomes_markup() {
     axis.facets[0].title = evil.into();
     axis.facets[0].lines[0].name = evil.into();
     axis.facets[0].lines[0].points[0].mark = Some(evil.into());
+    let map = &mut report.maps[0];
+    for text in [
+        &mut map.id,
+        &mut map.title,
+        &mut map.caption,
+        &mut map.x_label,
+        &mut map.y_label,
+        &mut map.value_label,
+    ] {
+        *text = evil.into();
+    }
+    map.groups[0].title = evil.into();
+    map.groups[0].rows[0].label = evil.into();
+    let cell = map.groups[0].rows[0].cells[0].as_mut().unwrap();
+    cell.text = evil.into();
+    cell.mark = Some(evil.into());
     let time = &mut report.timelines[0];
     for text in [
         &mut time.id,
@@ -243,6 +291,16 @@ fn nothing_in_the_data_becomes_markup() {
         table.rows[0].mark = Some(evil.into());
     }
     let page = judge("evil", &report);
+    let text = markdown::render(&report, &files::charts(&report));
+    // Inside a fence nothing is markup; elsewhere no tag of the data stands.
+    let (before, fenced) = text.split_once("```sh").unwrap();
+    let (_, after) = fenced.split_once("```").unwrap();
+    for part in [before, after] {
+        assert!(
+            !part.contains("<script") && !part.contains("<img src=x"),
+            "{part}"
+        );
+    }
     let clean = page::render(&synthetic::report()).unwrap();
     for tag in ["<script", "</script", "<img", "</style", "</title", "<b>"] {
         assert_eq!(

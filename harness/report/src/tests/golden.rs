@@ -1,23 +1,35 @@
-//! The page of the synthetic report, byte for byte.
+//! Page and Markdown of the synthetic report, byte for byte.
 
 use std::fs;
 use std::path::Path;
 
 use super::synthetic;
-use crate::page;
+use crate::files::charts;
+use crate::{markdown, page};
 
 #[test]
 fn golden_page() {
+    golden("golden.html", &page::render(&synthetic::report()).unwrap());
+}
+
+#[test]
+fn golden_markdown() {
+    let report = synthetic::report();
+    golden("golden.md", &markdown::render(&report, &charts(&report)));
+}
+
+fn golden(name: &str, page: &str) {
     // A release must not change the golden file.
     let version = format!("yieldpoint {}", env!("CARGO_PKG_VERSION"));
-    let page = page::render(&synthetic::report()).unwrap();
     assert!(page.contains(&version));
     let page = page.replace(&version, "yieldpoint VERSION");
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tests/golden.html");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("src/tests")
+        .join(name);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         fs::write(&path, &page).unwrap();
     }
-    let golden = fs::read_to_string(&path).unwrap();
+    let golden = fs::read_to_string(&path).unwrap_or_default();
     let differs = page.lines().zip(golden.lines()).position(|(a, b)| a != b);
     assert!(
         page == golden,
@@ -35,6 +47,7 @@ fn the_answer_comes_first_and_nothing_is_asked_for() {
         "class=\"question\"",
         "id=\"findings\"",
         "id=\"warnings\"",
+        "id=\"maps\"",
         "id=\"axes\"",
         "id=\"timelines\"",
         "id=\"bars\"",
@@ -63,7 +76,7 @@ fn the_answer_comes_first_and_nothing_is_asked_for() {
     assert!(page.contains("data-key=\"1000\""));
     assert_eq!(
         page.matches("role=\"img\" aria-label=").count(),
-        6,
-        "three charts, two widths"
+        8,
+        "four charts, two widths"
     );
 }

@@ -1,6 +1,7 @@
 //! What is on the pictures: nothing overlaps, nothing is cut, colours are those of the theme.
 
 use std::fs;
+use std::path::Path;
 
 use super::{drawings, elements, synthetic};
 use crate::theme::{Ink, Theme};
@@ -58,19 +59,59 @@ fn files_are_complete_and_only_they_are_left() {
         write(&report, dir.path()).unwrap(),
         write(&report, dir.path()).unwrap()
     );
-    let mut names: Vec<_> = fs::read_dir(dir.path())
-        .unwrap()
+    let charts = ["cpu", "map", "throughput-by-requests", "timeline-alpha"];
+    assert_eq!(names_in(dir.path()), files_of(&charts));
+    // A page shows every picture in both schemes.
+    let markdown = fs::read_to_string(dir.path().join("report.md")).unwrap();
+    for chart in charts {
+        assert!(markdown.contains(&format!("srcset=\"{chart}-dark.png\"")));
+        assert!(markdown.contains(&format!("src=\"{chart}.png\"")));
+    }
+}
+
+fn names_in(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).unwrap();
+    let mut names: Vec<_> = entries
         .map(|e| e.unwrap().file_name().into_string().unwrap())
         .collect();
     names.sort();
-    let charts = ["cpu", "throughput-by-requests", "timeline-alpha"];
-    let mut want: Vec<String> = charts
-        .iter()
-        .flat_map(|c| [format!("{c}.png"), format!("{c}.svg")])
-        .collect();
-    want.extend(["index.html".to_owned(), "notes.txt".to_owned()]);
+    names
+}
+
+/// What a folder holds that had a file of somebody else's before.
+fn files_of(charts: &[&str]) -> Vec<String> {
+    let of = |c: &&str| [".png", ".svg", "-dark.png"].map(|end| format!("{c}{end}"));
+    let mut want: Vec<String> = charts.iter().flat_map(of).collect();
+    let others = ["charts.json", "index.html", "notes.txt", "report.md"];
+    want.extend(others.map(str::to_owned));
     want.sort();
-    assert_eq!(names, want);
+    want
+}
+
+#[test]
+fn charts_of_an_earlier_report_go_and_nothing_else_does() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    fs::write(at("notes.txt"), "not ours").unwrap();
+    write(&synthetic::report(), dir.path()).unwrap();
+    let mut later = synthetic::report();
+    later.timelines.clear();
+    later.bars[0].id = "memory".into();
+    write(&later, dir.path()).unwrap();
+    let charts = ["map", "memory", "throughput-by-requests"];
+    assert_eq!(names_in(dir.path()), files_of(&charts));
+    // A list that somebody edited reaches neither other folders nor other files.
+    let outside = tempfile::NamedTempFile::with_suffix(".png").unwrap();
+    let list = serde_json::json!(["notes.txt", "../x.png", outside.path(), ".png", "gone.svg"]);
+    fs::write(at("charts.json"), list.to_string()).unwrap();
+    write(&later, dir.path()).unwrap();
+    assert_eq!(names_in(dir.path()), files_of(&charts));
+    assert!(outside.path().exists());
+    // Without a list, or with a broken one, nothing is removed.
+    fs::write(at("old.png"), "an older version left it").unwrap();
+    fs::write(at("charts.json"), "{").unwrap();
+    write(&later, dir.path()).unwrap();
+    assert!(at("old.png").exists());
 }
 
 #[test]
@@ -83,41 +124,48 @@ fn a_folder_that_cannot_be_made_is_named() {
 }
 
 #[test]
-fn png_shows_every_series() {
+fn png_shows_everything_in_both_schemes() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.png");
     let all = drawings(&synthetic::report());
     for (name, drawing) in all.into_iter().filter(|(n, _)| n.ends_with(" 900")) {
-        paint::png(&drawing, &Theme::LIGHT, &path).unwrap();
-        let pixels = pixels(&path);
-        let count = |ink| {
-            let want = Theme::LIGHT.rgb(ink);
-            pixels.chunks_exact(3).filter(|p| **p == want).count()
-        };
-        let all = pixels.len() / 3;
-        assert_eq!(
-            all,
-            (2.0 * drawing.width) as usize * (2.0 * drawing.height).ceil() as usize
-        );
-        let drawn = all - count(Ink::Surface);
-        assert!(
-            drawn * 100 > all,
-            "{name}: only {drawn} of {all} pixels are drawn on"
-        );
-        assert!(
-            drawn * 2 < all,
-            "{name}: {drawn} of {all} pixels are drawn on"
-        );
-        for series in 0..3 {
+        for theme in [Theme::LIGHT, Theme::DARK] {
+            paint::png(&drawing, &theme, &path).unwrap();
+            let pixels = pixels(&path);
+            let count = |ink| {
+                let want = theme.rgb(ink);
+                pixels.chunks_exact(3).filter(|p| **p == want).count()
+            };
+            let all = pixels.len() / 3;
+            assert_eq!(
+                all,
+                (2.0 * drawing.width) as usize * (2.0 * drawing.height).ceil() as usize
+            );
+            let drawn = all - count(Ink::Surface);
+            let least = if name.starts_with("map") { 20 } else { 1 };
             assert!(
-                count(Ink::Series(series)) > 100,
-                "{name}: series {series} is missing"
+                drawn * 100 > least * all && drawn * 2 < all,
+                "{name}: {drawn} of {all} pixels are drawn on"
+            );
+            let inks = if name.starts_with("map") {
+                vec![
+                    Ink::Heat(1),
+                    Ink::Heat(4),
+                    Ink::Heat(8),
+                    Ink::OnHeat(0),
+                    Ink::OnHeat(8),
+                ]
+            } else {
+                (0..3).map(Ink::Series).collect()
+            };
+            for ink in inks {
+                assert!(count(ink) > 100, "{name}: {ink:?} is missing");
+            }
+            assert!(
+                count(Ink::Text) + count(Ink::Muted) > 100,
+                "{name}: no text"
             );
         }
-        assert!(
-            count(Ink::Text) + count(Ink::Muted) > 100,
-            "{name}: no text"
-        );
     }
 }
 

@@ -1,8 +1,8 @@
 //! A made-up report: round figures that no machine has measured.
 
 use yieldpoint_figures::{
-    AxisChart, Bar, BarChart, BarGroup, Column, Facet, Fact, Line, Panel, Point, Report, Row,
-    Series, Table, TimeChart,
+    AxisChart, Bar, BarChart, BarGroup, Column, Facet, Fact, HeatCell, HeatGroup, HeatMap, HeatRow,
+    Line, Panel, Point, Report, Row, Series, Table, TimeChart,
 };
 
 const CLIENTS: [&str; 3] = ["alpha", "beta", "gamma"];
@@ -55,6 +55,8 @@ pub(super) fn axis(id: &str, facets: usize, clients: &[&str], values: &[&str]) -
         y_label: "good requests/s".into(),
         log_y: false,
         facets: (0..facets).map(facet).collect(),
+        columns: 0,
+        range: None,
     }
 }
 
@@ -168,6 +170,47 @@ pub(super) fn cells(rows: usize) -> Table {
             column("p99", "ms", true, ""),
         ],
         rows: (1..=rows).map(row).collect(),
+        sorted_by: Some(1),
+    }
+}
+
+/// Groups of rows of `columns` cells; some are marked, one was not measured, one is not there.
+pub(super) fn map(id: &str, groups: usize, rows: usize, columns: &[&str]) -> HeatMap {
+    let cell = |g: usize, r: usize, c: usize| {
+        let value = 100.0 * 3f64.powi(i32::try_from(g + r + c).unwrap());
+        let measured = (r, c) != (1, 1);
+        HeatCell {
+            value: measured.then_some(value),
+            text: if measured {
+                format!("{value}")
+            } else {
+                String::new()
+            },
+            mark: (measured && c < 2 && r == 0)
+                .then(|| ["burst only", "ran out of ports"][c].to_owned()),
+        }
+    };
+    let row = |g: usize, r: usize| HeatRow {
+        label: format!("{} / {r}", r % 2 == 0),
+        cells: (0..columns.len())
+            .map(|c| ((g, r, c) != (0, 0, 2)).then(|| cell(g, r, c)))
+            .collect(),
+    };
+    let group = |g: usize| HeatGroup {
+        title: CLIENTS[g % CLIENTS.len()].into(),
+        rows: (0..rows).map(|r| row(g, r)).collect(),
+    };
+    HeatMap {
+        id: id.into(),
+        title: "Synthetic throughput of every cell".into(),
+        caption: "Synthetic.".into(),
+        x_label: "requests per iteration".into(),
+        x_values: columns.iter().map(|c| (*c).into()).collect(),
+        y_label: "keep_alive / threads".into(),
+        value_label: "good requests/s".into(),
+        log: true,
+        range: None,
+        groups: (0..groups).map(group).collect(),
     }
 }
 
@@ -182,6 +225,7 @@ pub(super) fn report() -> Report {
             "beta runs out of ports (synthetic).".into(),
         ],
         warnings: vec!["Every figure on this page is made up.".into()],
+        maps: vec![map("map", 2, 3, &["1", "10", "50", "100"])],
         axes: vec![axis(
             "throughput-by-requests",
             2,
@@ -196,6 +240,7 @@ pub(super) fn report() -> Report {
         errors: Table {
             columns: cells(1).columns,
             rows: cells(2).rows,
+            sorted_by: None,
         },
         facts: vec![fact("kernel", "Synthetic 1.0"), fact("cores", "2")],
         command: "yieldpoint run synthetic.toml --set note='<b>not bold</b>'".into(),
