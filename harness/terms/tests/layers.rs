@@ -39,7 +39,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["record", "matrix", "figures", "statistics", "protocol"],
     ),
     ("report", &["figures"]),
-    ("bench", &["lab", "protocol", "statistics"]),
+    ("bench", &["clients-core", "lab", "protocol", "statistics"]),
 ];
 
 /// Crates of others that must not reach ours, directly or not.
