@@ -9,7 +9,8 @@ use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::date;
 use crate::http::Head;
-use crate::reply::{Kind, Replies};
+use crate::reply::{Replies, Reply};
+use crate::status::STATUSES;
 
 /// Where a log in memory starts over, bytes.
 const RING: u64 = 16 * 1024 * 1024;
@@ -50,10 +51,10 @@ impl AccessLog {
         &mut self,
         peer: Ipv4Addr,
         head: Option<&Head<'_>>,
-        kind: Kind,
+        reply: &Reply,
         replies: &Replies,
     ) {
-        combined(&mut self.line, peer, head, kind, replies);
+        combined(&mut self.line, peer, head, reply, replies);
         // A log that cannot be written does not stop a server; nginx goes on too.
         let _ = match &mut self.to {
             Sink::Stderr => std::io::stderr().write_all(&self.line),
@@ -70,7 +71,7 @@ fn combined(
     line: &mut Vec<u8>,
     peer: Ipv4Addr,
     head: Option<&Head<'_>>,
-    kind: Kind,
+    reply: &Reply,
     replies: &Replies,
 ) {
     let field = |bytes: &[u8]| match bytes {
@@ -85,8 +86,8 @@ fn combined(
         "{peer} - - [{}] \"{}\" {} {} \"{}\" \"{}\"",
         date::log(replies.unix_s()),
         head.map_or(String::new(), |h| field(h.line())),
-        kind.status(),
-        replies.body_bytes(kind),
+        STATUSES[replies.status_index(reply)].0,
+        replies.body_bytes(reply),
         field(head.map_or(&[], |h| h.referer)),
         field(head.map_or(&[], |h| h.user_agent)),
     );
@@ -96,14 +97,16 @@ fn combined(
 mod tests {
     use super::*;
     use crate::http::{Parsed, parse};
-    use crate::reply::page;
+    use crate::pages::Pages;
+    use crate::status::Kind;
+    use std::sync::Arc;
 
     #[test]
     fn lines_are_those_of_the_combined_format() {
-        let mut replies = Replies::new(page(612));
-        replies.refresh(784_111_777);
+        let mut replies = Replies::new(Arc::new(Pages::one(612)));
+        replies.set_clock(784_111_777);
         let text = b"GET /a\"b HTTP/1.1\r\nHost: x\r\nUser-Agent: u \"1\"\r\n\r\n";
-        let Parsed::Head(head) = parse(text) else {
+        let Parsed::Head(head) = parse(text, 0) else {
             panic!("a whole head");
         };
         let mut line = Vec::new();
@@ -111,7 +114,7 @@ mod tests {
             &mut line,
             Ipv4Addr::LOCALHOST,
             Some(&head),
-            Kind::Page,
+            &replies.answer(&head, false),
             &replies,
         );
         assert_eq!(
@@ -122,7 +125,7 @@ mod tests {
             &mut line,
             Ipv4Addr::LOCALHOST,
             None,
-            Kind::BadRequest,
+            &replies.failure(Kind::BadRequest, true, false),
             &replies,
         );
         let text = String::from_utf8_lossy(&line);
@@ -135,13 +138,14 @@ mod tests {
     #[test]
     fn memory_is_bounded() {
         let mut log = AccessLog::in_memory().unwrap();
-        let replies = Replies::new(page(1));
+        let replies = Replies::new(Arc::new(Pages::one(1)));
+        let bad = replies.failure(Kind::BadRequest, true, false);
         let Sink::Ring { at, .. } = &mut log.to else {
             panic!("in memory");
         };
         *at = RING - 1;
         for _ in 0..2 {
-            log.record(Ipv4Addr::LOCALHOST, None, Kind::BadRequest, &replies);
+            log.record(Ipv4Addr::LOCALHOST, None, &bad, &replies);
         }
         let Sink::Ring { file, at } = &log.to else {
             panic!("in memory");

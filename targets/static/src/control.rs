@@ -4,15 +4,20 @@ use std::fs::File;
 use std::io::{StdoutLock, stdin, stdout};
 use std::os::fd::AsFd;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use nix::sys::signal::Signal;
+use nix::sys::signalfd::SignalFd;
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use yieldpoint_protocol::{ChannelError, FromProgram, Hello, LineReader, Role, ToProgram, send};
 use yieldpoint_terms::clock::{now_ns, sleep_until};
 
 use crate::counters::Totals;
 use crate::course::{Course, SLOT_NS};
-use crate::knobs::{KNOBS, Settings};
+use crate::knobs::KNOBS;
+use crate::settings::Settings;
+use crate::signals;
 use crate::target::{LogReader, Target, cpu_ns};
+use crate::timers::timespec;
 
 /// How long a testimony waits for the last connections to close, ns.
 const PATIENCE_NS: u64 = 250_000_000;
@@ -38,7 +43,7 @@ pub fn hello() -> Hello {
         name: "static".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         library: "httparse over epoll".to_owned(),
-        about: "HTTP/1.1 server like nginx with a page in memory; testifies".to_owned(),
+        about: "HTTP/1.1 server like nginx with everything in memory; testifies, and misbehaves if asked".to_owned(),
         honours: Vec::new(),
         limits: Default::default(),
         knobs: KNOBS.to_vec(),
@@ -58,6 +63,8 @@ pub fn run() -> Result<(), ControlError> {
         Ok(other) => return Err(fail(&mut out, format!("expected job, got {other:?}"))),
         Err(e) => return Err(fail(&mut out, e.to_string())),
     };
+    // Before any thread starts.
+    let signals = signals::catch(&[Signal::SIGTERM])?;
     let settings = Settings::from_job(&job).map_err(|e| fail(&mut out, e.to_string()))?;
     let target =
         Target::start(&settings, LogReader::Nobody).map_err(|e| fail(&mut out, e.to_string()))?;
@@ -69,6 +76,7 @@ pub fn run() -> Result<(), ControlError> {
         before,
         lines,
         out,
+        signals,
         window: None,
     }
     .converse()
@@ -110,6 +118,7 @@ struct Session {
     before: Before,
     lines: LineReader<File>,
     out: StdoutLock<'static>,
+    signals: SignalFd,
     window: Option<Window>,
 }
 
@@ -117,7 +126,16 @@ impl Session {
     fn converse(mut self) -> Result<(), ControlError> {
         let mut next_look_ns = now_ns();
         loop {
-            if self.lines.has_buffered() || readable_before(&self.lines, next_look_ns)? {
+            let heard = if self.lines.has_buffered() {
+                Heard::Runner
+            } else {
+                self.wait(next_look_ns)?
+            };
+            if heard == Heard::Sigterm {
+                self.target.stop();
+                return Ok(());
+            }
+            if heard == Heard::Runner {
                 match self.lines.next::<ToProgram>("go, report or bye") {
                     Ok(ToProgram::Go { start_at_ns }) => self.go(start_at_ns),
                     Ok(ToProgram::Report) => self.report()?,
@@ -144,6 +162,7 @@ impl Session {
         if now_ns() < start_at_ns {
             self.before = Before::read(&self.target);
         }
+        self.target.begin(start_at_ns);
         self.window = Some(Window {
             course: Course::new(start_at_ns, self.before.totals),
             cpu_start_ns: self.before.cpu_ns,
@@ -187,19 +206,26 @@ impl Session {
             &FromProgram::Testimony(Box::new(testimony)),
         )?)
     }
+
+    /// Sleeps until the runner says something (or is gone), SIGTERM comes, or the deadline.
+    fn wait(&self, deadline_ns: u64) -> Result<Heard, ControlError> {
+        let left = timespec(deadline_ns.saturating_sub(now_ns()));
+        let mut fds = [
+            PollFd::new(self.lines.get_ref(), PollFlags::IN),
+            PollFd::new(&self.signals, PollFlags::IN),
+        ];
+        match poll(&mut fds, Some(&left)) {
+            Ok(_) if !fds[1].revents().is_empty() => Ok(Heard::Sigterm),
+            Ok(_) if !fds[0].revents().is_empty() => Ok(Heard::Runner),
+            Ok(_) | Err(Errno::INTR) => Ok(Heard::Nobody),
+            Err(e) => Err(ControlError::Write(e.into())),
+        }
+    }
 }
 
-/// Sleeps until the runner says something (or is gone) or `deadline_ns` has come.
-fn readable_before(lines: &LineReader<File>, deadline_ns: u64) -> Result<bool, ControlError> {
-    let left_ns = deadline_ns.saturating_sub(now_ns());
-    let timeout = Timespec {
-        tv_sec: (left_ns / 1_000_000_000) as i64,
-        tv_nsec: (left_ns % 1_000_000_000) as _,
-    };
-    let mut fds = [PollFd::new(lines.get_ref(), PollFlags::IN)];
-    match poll(&mut fds, Some(&timeout)) {
-        Ok(n) => Ok(n > 0),
-        Err(Errno::INTR) => Ok(false),
-        Err(e) => Err(ControlError::Write(e.into())),
-    }
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Heard {
+    Nobody,
+    Runner,
+    Sigterm,
 }

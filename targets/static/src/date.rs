@@ -27,6 +27,29 @@ pub fn log(unix_s: u64) -> String {
     )
 }
 
+/// Seconds since 1970 of a date as [`http`] writes it; of no other form, and of none before 1970.
+pub fn parse_http(text: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(text).ok()?;
+    let number = |from: usize, to: usize| {
+        let digits = text.get(from..to)?;
+        let plain = digits.bytes().all(|b| b.is_ascii_digit());
+        plain.then(|| digits.parse::<u64>().ok())?
+    };
+    let month = MONTHS.iter().position(|m| text.get(8..11) == Some(*m))? as u64 + 1;
+    let (day, year) = (number(5, 7)?, number(12, 16)?);
+    // Days before the day's year began in March, and within it: the inverse of `civil`.
+    let (y, m) = if month > 2 {
+        (year, month - 3)
+    } else {
+        (year.checked_sub(1)?, month + 9)
+    };
+    let days =
+        (y * 365 + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day).checked_sub(1 + 719_468)?;
+    let unix_s = days * 86_400 + number(17, 19)? * 3600 + number(20, 22)? * 60 + number(23, 25)?;
+    // Written again it must be the same text: that checks every other letter, and the weekday.
+    (http(unix_s) == text).then_some(unix_s)
+}
+
 fn clock(unix_s: u64) -> String {
     let s = unix_s % 86_400;
     format!("{:02}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60)
@@ -68,7 +91,23 @@ mod tests {
         for (unix_s, want) in table {
             assert_eq!(http(unix_s), want);
             assert_eq!(http(unix_s).len(), HTTP_LENGTH);
+            assert_eq!(parse_http(want.as_bytes()), Some(unix_s));
         }
         assert_eq!(log(784_111_777), "06/Nov/1994:08:49:37 +0000");
+    }
+
+    #[test]
+    fn what_is_not_a_date_is_none() {
+        for text in [
+            "",
+            "Sun, 06 Nov 1994 08:49:37",
+            "Mon, 06 Nov 1994 08:49:37 GMT", // it was a Sunday
+            "Sun, 31 Feb 1994 08:49:37 GMT",
+            "Sun, 06 Nov 0000 08:49:37 GMT",
+            "Sunday, 06-Nov-94 08:49:37 GMT",
+            "Sun, 06 Nov 1994 08:49:3\u{e9} GM",
+        ] {
+            assert_eq!(parse_http(text.as_bytes()), None, "{text}");
+        }
     }
 }

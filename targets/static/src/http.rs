@@ -2,12 +2,10 @@
 
 use std::mem::MaybeUninit;
 
-use crate::reply::Kind;
+use crate::status::Kind;
 
 /// Greatest length of a request's head in bytes.
 pub const MAX_HEAD: usize = 8 * 1024;
-/// Greatest length of a request's body in bytes (nginx's `client_max_body_size`).
-pub const MAX_BODY: u64 = 1024 * 1024;
 const MAX_HEADERS: usize = 64;
 
 /// What the bytes hold.
@@ -27,14 +25,21 @@ pub struct Head<'a> {
     /// its bytes, the empty line included
     pub raw: &'a [u8],
     pub method: Method,
+    /// what is asked for, as it stands in the request line
+    pub target: &'a [u8],
     /// the client will send another request on this connection
     pub keep_alive: bool,
     /// bytes of body that follow
     pub body: u64,
-    /// for the access log; empty where there is none
+    /// the client sends that body only after a "100 Continue"
+    pub expects_continue: bool,
+    // Values of headers; empty where there is none.
     pub referer: &'a [u8],
-    /// for the access log; empty where there is none
     pub user_agent: &'a [u8],
+    pub range: &'a [u8],
+    pub if_range: &'a [u8],
+    pub if_none_match: &'a [u8],
+    pub if_modified_since: &'a [u8],
 }
 
 /// What a request asks for.
@@ -42,10 +47,17 @@ pub struct Head<'a> {
 pub enum Method {
     Get,
     Head,
+    /// its body is read and dropped, its answer is that of GET
+    Post,
     Other,
 }
 
 impl Head<'_> {
+    /// Neither a range is asked for nor a condition set.
+    pub fn is_plain(&self) -> bool {
+        self.range.is_empty() && self.if_none_match.is_empty() && self.if_modified_since.is_empty()
+    }
+
     /// The request line, without its end.
     pub fn line(&self) -> &[u8] {
         let end = |b: &u8| *b == b'\r' || *b == b'\n';
@@ -56,8 +68,8 @@ impl Head<'_> {
     }
 }
 
-/// Reads the head at the start of `bytes`.
-pub fn parse(bytes: &[u8]) -> Parsed<'_> {
+/// Reads the head at the start of `bytes`; a body of more than `max_body` bytes is refused.
+pub fn parse(bytes: &[u8], max_body: u64) -> Parsed<'_> {
     // Uninitialised, so that no request pays for clearing 64 headers.
     let mut headers = [const { MaybeUninit::uninit() }; MAX_HEADERS];
     let mut request = httparse::Request::new(&mut []);
@@ -76,14 +88,21 @@ pub fn parse(bytes: &[u8]) -> Parsed<'_> {
         method: match request.method {
             Some("GET") => Method::Get,
             Some("HEAD") => Method::Head,
+            Some("POST") => Method::Post,
             _ => Method::Other,
         },
+        target: request.path.unwrap_or_default().as_bytes(),
         keep_alive: modern,
         body: 0,
+        expects_continue: false,
         referer: &[],
         user_agent: &[],
+        range: &[],
+        if_range: &[],
+        if_none_match: &[],
+        if_modified_since: &[],
     };
-    let (mut has_host, mut has_length, mut expects) = (false, false, false);
+    let (mut has_host, mut has_length) = (false, false);
     for header in request.headers.iter() {
         let is = |name: &str| header.name.eq_ignore_ascii_case(name);
         if is("host") {
@@ -108,18 +127,26 @@ pub fn parse(bytes: &[u8]) -> Parsed<'_> {
         } else if is("transfer-encoding") {
             return Parsed::Refused(Kind::NotImplemented);
         } else if is("expect") {
-            expects = true;
+            if !header.value.eq_ignore_ascii_case(b"100-continue") {
+                return Parsed::Refused(Kind::ExpectationFailed);
+            }
+            // HTTP/1.0 does not know it (RFC 9110, 10.1.1).
+            head.expects_continue = modern;
+        } else if is("range") {
+            head.range = header.value;
+        } else if is("if-range") {
+            head.if_range = header.value;
+        } else if is("if-none-match") {
+            head.if_none_match = header.value;
+        } else if is("if-modified-since") {
+            head.if_modified_since = header.value;
         }
     }
     if modern && !has_host {
         return Parsed::Refused(Kind::BadRequest);
     }
-    if head.body > MAX_BODY {
+    if head.body > max_body {
         return Parsed::Refused(Kind::BodyTooLarge);
-    }
-    // The client waits for a "100 Continue" that we never send: say so at once.
-    if expects && head.body > 0 {
-        return Parsed::Refused(Kind::ExpectationFailed);
     }
     Parsed::Head(head)
 }
@@ -142,7 +169,7 @@ mod tests {
 
     /// (keep_alive, body) or the refusal's status; None: partial.
     fn read(text: &str) -> Option<Result<(bool, u64), u16>> {
-        match parse(text.as_bytes()) {
+        match parse(text.as_bytes(), 1024 * 1024) {
             Parsed::Partial => None,
             Parsed::Head(h) => Some(Ok((h.keep_alive, h.body))),
             Parsed::Refused(kind) => Some(Err(kind.status())),
@@ -199,7 +226,12 @@ mod tests {
                 Some(Err(413)),
             ),
             (
-                "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n",
+                "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-Continue\r\nContent-Length: 5\r\n\r\n",
+                Some(Ok((true, 5))),
+            ),
+            // an expectation that nobody knows
+            (
+                "POST / HTTP/1.1\r\nHost: x\r\nExpect: mercy\r\nContent-Length: 5\r\n\r\n",
                 Some(Err(417)),
             ),
             (
@@ -225,7 +257,7 @@ mod tests {
     #[test]
     fn a_head_ends_where_the_next_begins() {
         let two = b"GET /a HTTP/1.1\r\nHost: x\r\nUser-Agent: u\r\nReferer: r\r\n\r\nHEAD /b";
-        let Parsed::Head(head) = parse(two) else {
+        let Parsed::Head(head) = parse(two, 0) else {
             panic!("a whole head");
         };
         assert_eq!(&two[head.raw.len()..], b"HEAD /b");
@@ -238,7 +270,7 @@ mod tests {
     fn no_prefix_of_a_head_is_refused() {
         let whole = b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\n";
         for end in 0..whole.len() {
-            assert_eq!(parse(&whole[..end]), Parsed::Partial, "{end} bytes");
+            assert_eq!(parse(&whole[..end], 9), Parsed::Partial, "{end} bytes");
         }
     }
 }

@@ -1,20 +1,33 @@
-//! The built-in target: an HTTP/1.1 server like nginx with a page in memory, that testifies.
+//! The built-in target: an HTTP/1.1 server like nginx with everything in memory, that testifies.
 //! See README.md for the map.
 
 mod access_log;
+mod behaviour;
 mod conn;
 mod control;
 mod counters;
 mod course;
 mod date;
 mod dialogue;
+mod files;
 mod http;
 mod knobs;
 mod listen;
+mod media;
+mod outgoing;
+mod pages;
 mod reply;
+mod select;
 mod serve;
+mod settings;
+mod signals;
+mod site;
 mod slab;
+mod status;
 mod target;
+mod template;
+mod timers;
+mod wire;
 mod worker;
 
 use std::io::{IsTerminal, stdin, stdout};
@@ -49,7 +62,7 @@ fn describe() -> Result<(), String> {
 }
 
 fn help() -> String {
-    let mut text = "yieldpoint-target-static: an HTTP/1.1 server like nginx with a page in memory, that testifies\n\n  \
+    let mut text = "yieldpoint-target-static: an HTTP/1.1 server like nginx with everything in memory, that testifies\n\n  \
          --serve [name=value …]   serve without a runner; Ctrl-C prints what it saw\n  \
          --describe               print who it is and its knobs as one line of JSON\n  \
          (none)                   speak the protocol of yieldpoint on stdin and stdout\n\n\

@@ -1,9 +1,9 @@
-//! By hand, without a runner: serves until Ctrl-C or SIGTERM, then says what it saw.
+//! By hand, without a runner: serves until Ctrl-C or SIGTERM, finishes what has begun, then says
+//! what it saw.
 
 use std::io::{Write, stdout};
 
-use nix::sys::signal::{SigSet, Signal};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::signal::Signal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use yieldpoint_protocol::TargetSeries;
@@ -11,7 +11,8 @@ use yieldpoint_terms::clock::now_ns;
 
 use crate::counters::Totals;
 use crate::course::{Course, SLOT_NS};
-use crate::knobs::{Settings, SettingsError};
+use crate::settings::{Settings, SettingsError};
+use crate::signals;
 use crate::target::{LogReader, StartError, Target};
 
 /// Why it did not serve.
@@ -23,25 +24,20 @@ pub enum ServeError {
     Start(#[from] StartError),
     #[error("cannot wait for signals: {0}")]
     Signals(#[from] Errno),
-    #[error("cannot write the testimony: {0}")]
+    #[error("cannot catch signals or write the testimony: {0}")]
     Write(#[from] std::io::Error),
 }
 
 /// Serves with the knobs of the command line ("port=8080").
 pub fn run(words: &[String]) -> Result<(), ServeError> {
     let settings = Settings::from_words(words)?;
-    // Blocked before any thread starts, so that every thread inherits it.
-    let mut stop = SigSet::empty();
-    stop.add(Signal::SIGINT);
-    stop.add(Signal::SIGTERM);
-    let os = |e: nix::Error| std::io::Error::from(e);
-    stop.thread_block().map_err(os)?;
-    let signals = SignalFd::with_flags(&stop, SfdFlags::SFD_CLOEXEC).map_err(os)?;
-
+    let signals = signals::catch(&[Signal::SIGINT, Signal::SIGTERM])?;
     let mut target = Target::start(&settings, LogReader::Person)?;
     eprintln!("serving http://{}/ (Ctrl-C ends it)", target.listens);
     // No slots: by hand it may run for weeks.
-    let mut course = Course::new(now_ns(), Totals::default());
+    let start_ns = now_ns();
+    target.begin(start_ns);
+    let mut course = Course::new(start_ns, Totals::default());
     let slot = Timespec {
         tv_sec: 0,
         tv_nsec: SLOT_NS as _,
@@ -54,6 +50,7 @@ pub fn run(words: &[String]) -> Result<(), ServeError> {
             Err(e) => return Err(e.into()),
         }
     }
+    target.stop();
     let mut testimony = target.testimony(&mut course, 0);
     testimony.series = TargetSeries::default();
     let mut text = serde_json::to_vec_pretty(&testimony).map_err(std::io::Error::from)?;

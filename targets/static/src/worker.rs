@@ -1,62 +1,59 @@
 //! The loop of one worker: epoll, accept, and whatever a connection wants. No lock, no allocation a request.
 
-use std::collections::VecDeque;
-use std::convert::Infallible;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 use rustix::net::{SocketAddrAny, SocketFlags, accept_with, acceptfrom_with};
-use rustix::time::{
-    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
-    timerfd_settime,
-};
+use rustix::time::Timespec;
 use yieldpoint_terms::clock::now_ns;
 
 use crate::access_log::AccessLog;
 use crate::conn::{Conn, Fate, READING};
 use crate::counters::Counters;
 use crate::dialogue::Rules;
-use crate::knobs::{Close, Settings};
 use crate::reply::Replies;
+use crate::settings::Settings;
+use crate::site::{Mischief, Patience, Site};
 use crate::slab::Slab;
+use crate::timers::{Timers, timespec};
 
 const LISTENER: u64 = u64::MAX;
 const TIMER: u64 = u64::MAX - 1;
+const STOP: u64 = u64::MAX - 2;
 const EVENTS: usize = 512;
 const READ_BUFFER: usize = 64 * 1024;
 /// Connections accepted in one turn, so that those already there are not starved.
 const ACCEPTS: usize = 64;
+/// Connections accepted before the end: as many as a queue can hold.
+const EVERYONE: usize = 65_536;
 /// How long a worker without descriptors leaves the accept queue alone, ns.
 const ACCEPT_PAUSE_NS: u64 = 50_000_000;
 
-/// What a connection sees of its worker.
-pub struct Site {
-    pub epoll: OwnedFd,
-    pub counters: Arc<Counters>,
-    pub replies: Replies,
-    pub log: Option<AccessLog>,
-    pub rules: Rules,
-    pub close: Close,
-    pub keepalive_timeout_ns: u64,
-    /// read once a turn, CLOCK_MONOTONIC
-    pub now_ns: u64,
-    /// FINs that are due later: time and token, in order of time, since all wait equally long
-    pub fins: VecDeque<(u64, u64)>,
+/// What all workers share with the control thread.
+#[derive(Default)]
+pub struct Shared {
+    /// the wall clock in seconds since 1970, kept by the control thread
+    pub unix_s: AtomicU64,
+    /// when the run began, CLOCK_MONOTONIC ns; 0: not yet
+    pub go_ns: Arc<AtomicU64>,
+    /// no more connections, and no more requests on those there are
+    pub stop: AtomicBool,
 }
 
 /// One worker.
 pub struct Worker {
     site: Site,
     listener: Arc<OwnedFd>,
-    /// the wall clock in seconds, kept by the control thread
-    unix_s: Arc<AtomicU64>,
-    timer: OwnedFd,
-    timer_set_ns: u64,
+    shared: Arc<Shared>,
+    /// readable when `shared.stop` has been set
+    stop: Arc<OwnedFd>,
+    stopping: bool,
     conns: Slab<Conn>,
     buffer: Vec<u8>,
     accepts: usize,
@@ -70,15 +67,26 @@ impl Worker {
     /// Allocates everything; nothing is accepted before [`Worker::run`].
     pub fn new(
         settings: &Settings,
+        nth: usize,
         listener: Arc<OwnedFd>,
-        unix_s: Arc<AtomicU64>,
+        shared: Arc<Shared>,
         replies: Replies,
         log: Option<AccessLog>,
     ) -> std::io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
-        let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
-        let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
-        epoll::add(&epoll, &timer, EventData::new_u64(TIMER), EventFlags::IN)?;
+        let timers = Timers::new()?;
+        epoll::add(&epoll, &timers, EventData::new_u64(TIMER), EventFlags::IN)?;
+        let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        epoll::add(&epoll, &stop, EventData::new_u64(STOP), EventFlags::IN)?;
+        let patience = Patience::new(settings);
+        let mischief = (!settings.behaviour.is_plain()).then(|| {
+            Box::new(Mischief {
+                behaviour: settings.behaviour.clone(),
+                worker: nth as u64,
+                drawn: 0,
+                go_ns: shared.go_ns.clone(),
+            })
+        });
         let worker = Self {
             site: Site {
                 epoll,
@@ -88,16 +96,18 @@ impl Worker {
                 rules: Rules {
                     keep_alive: settings.keep_alive,
                     keepalive_requests: settings.keepalive_requests,
+                    max_body_bytes: settings.max_body_bytes,
                 },
                 close: settings.close,
-                keepalive_timeout_ns: settings.keepalive_timeout.0,
+                patience,
+                mischief,
                 now_ns: now_ns(),
-                fins: VecDeque::new(),
+                timers,
             },
             listener,
-            unix_s,
-            timer,
-            timer_set_ns: 0,
+            shared,
+            stop: Arc::new(stop),
+            stopping: false,
             conns: Slab::new(),
             buffer: vec![0; READ_BUFFER],
             // With several workers one connection a turn: the others are awake too, and a
@@ -105,7 +115,7 @@ impl Worker {
             accepts: if settings.workers == 1 { ACCEPTS } else { 1 },
             paused_until_ns: None,
             next_sweep_ns: 0,
-            sweep_ns: (settings.keepalive_timeout.0 / 4).clamp(5_000_000, 1_000_000_000),
+            sweep_ns: (patience.least_ns() / 4).clamp(5_000_000, 1_000_000_000),
         };
         worker.watch_listener()?;
         Ok(worker)
@@ -115,9 +125,13 @@ impl Worker {
     pub fn counters(&self) -> Arc<Counters> {
         self.site.counters.clone()
     }
+    /// Write to it after setting [`Shared::stop`].
+    pub fn stop_signal(&self) -> Arc<OwnedFd> {
+        self.stop.clone()
+    }
 
-    /// Serves for ever; an error is one of epoll itself.
-    pub fn run(mut self) -> std::io::Result<Infallible> {
+    /// Serves until it is told to stop and its last connection is closed; an error is one of epoll itself.
+    pub fn run(mut self) -> std::io::Result<()> {
         let mut events = Vec::with_capacity(EVENTS);
         loop {
             events.clear();
@@ -131,19 +145,27 @@ impl Worker {
                 Err(e) => return Err(e.into()),
             }
             self.site.now_ns = now_ns();
-            self.site.replies.refresh(self.unix_s.load(Relaxed));
+            let unix_s = self.shared.unix_s.load(Relaxed);
+            self.site.replies.set_clock(unix_s);
             for &Event { flags, data } in &events {
                 match data.u64() {
                     LISTENER => self.accept()?,
                     // Only wakes: what is due is found below.
                     TIMER => {}
+                    STOP => self.stop()?,
                     token => self.on_conn(token, |conn, site, buffer| {
                         conn.on_event(site, buffer, flags)
                     }),
                 }
             }
-            self.send_due_fins()?;
+            while let Some(token) = self.site.timers.pop_due(self.site.now_ns) {
+                self.on_conn(token, |conn, site, buffer| conn.on_due(site, buffer));
+            }
+            self.site.timers.arm()?;
             self.sweep()?;
+            if self.stopping && self.conns.is_empty() {
+                return Ok(());
+            }
         }
     }
 
@@ -191,11 +213,11 @@ impl Worker {
         let peer = peer
             .and_then(|any| std::net::SocketAddrV4::try_from(any).ok())
             .map_or(Ipv4Addr::UNSPECIFIED, |v4| *v4.ip());
-        let now_ns = self.site.now_ns;
-        self.site.counters.accepted.add(1);
+        let site = &self.site;
+        site.counters.accepted.add(1);
         let token = self
             .conns
-            .insert(|token| Conn::new(socket, token, peer, now_ns));
+            .insert(|token| Conn::new(socket, token, peer, site));
         let epoll = &self.site.epoll;
         let added = self.conns.get_mut(token).is_some_and(|conn| {
             epoll::add(epoll, conn.socket(), EventData::new_u64(token), READING).is_ok()
@@ -222,24 +244,25 @@ impl Worker {
         )?)
     }
 
-    fn send_due_fins(&mut self) -> std::io::Result<()> {
-        while let Some(&(due_ns, token)) = self.site.fins.front() {
-            if due_ns > self.site.now_ns {
-                break;
-            }
-            self.site.fins.pop_front();
-            self.on_conn(token, |conn, site, buffer| conn.on_fin_due(site, buffer));
+    /// Accepts who has been queued, then nobody; closes who asks nothing. Whoever has begun a
+    /// request gets its answer, with the last word "close".
+    fn stop(&mut self) -> std::io::Result<()> {
+        if std::mem::replace(&mut self.stopping, true) || !self.shared.stop.load(Relaxed) {
+            return Ok(());
         }
-        // epoll's own timeout has whole milliseconds; a FIN may be due in 200 µs.
-        let next_ns = self.site.fins.front().map_or(0, |(due_ns, _)| *due_ns);
-        if next_ns != self.timer_set_ns {
-            // Setting it clears what has expired; 0 turns it off.
-            let spec = Itimerspec {
-                it_interval: timespec(0),
-                it_value: timespec(next_ns),
-            };
-            timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &spec)?;
-            self.timer_set_ns = next_ns;
+        epoll::delete(&self.site.epoll, self.stop.as_fd())?;
+        self.site.rules.keep_alive = false;
+        if self.paused_until_ns.take().is_none() {
+            self.accepts = EVERYONE;
+            self.accept()?;
+            // accept() itself may have looked away.
+            if self.paused_until_ns.take().is_none() {
+                epoll::delete(&self.site.epoll, &*self.listener)?;
+            }
+        }
+        let idle: Vec<u64> = self.conns.tokens_where(Conn::is_idle).collect();
+        for token in idle {
+            self.on_conn(token, |conn, site, buffer| conn.on_stop(site, buffer));
         }
         Ok(())
     }
@@ -273,12 +296,5 @@ impl Worker {
         // Rounded up to epoll's whole milliseconds, or it would turn idly during the last one.
         let left_ms = until.saturating_sub(self.site.now_ns).div_ceil(1_000_000);
         Some(timespec(left_ms * 1_000_000))
-    }
-}
-
-fn timespec(ns: u64) -> Timespec {
-    Timespec {
-        tv_sec: (ns / 1_000_000_000) as i64,
-        tv_nsec: (ns % 1_000_000_000) as _,
     }
 }

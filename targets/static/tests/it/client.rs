@@ -50,11 +50,25 @@ impl Client {
     /// One response of a request that was not HEAD.
     pub fn response(&mut self) -> Response {
         let mut response = self.head();
-        let length: usize = response.header("content-length").parse().unwrap();
-        response.body = vec![0; length];
-        self.from.read_exact(&mut response.body).unwrap();
-        self.bytes += length as u64;
+        response.body = self.body(&response);
         response
+    }
+
+    /// The body that follows a head.
+    pub fn body(&mut self, head: &Response) -> Vec<u8> {
+        let length: usize = head.header("content-length").parse().unwrap();
+        let mut body = vec![0; length];
+        self.from.read_exact(&mut body).unwrap();
+        self.bytes += length as u64;
+        body
+    }
+
+    /// Reads what is there, at least one byte and at most `most`; says how many.
+    pub fn some(&mut self, most: usize) -> usize {
+        let n = self.from.read(&mut vec![0; most]).unwrap();
+        assert!(n > 0, "the connection has ended");
+        self.bytes += n as u64;
+        n
     }
 
     /// A response's head.

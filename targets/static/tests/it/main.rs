@@ -2,6 +2,9 @@
 
 mod client;
 mod closing;
+mod files;
+mod mischief;
+mod patience;
 mod program;
 mod protocol;
 mod requests;

@@ -247,7 +247,11 @@ fn by_hand_it_serves_and_says_what_it_saw() {
         .unwrap();
     assert!(child.wait().unwrap().success());
     let t: Testimony = serde_json::from_str(&testimony).unwrap();
-    assert_eq!((t.connections, t.requests, t.active), (1, 2, 1));
+    // The end closed what was idle.
+    assert_eq!(
+        (t.connections, t.requests, t.closed_by_target, t.active),
+        (1, 2, 1, 0)
+    );
     let mut log = String::new();
     stderr.read_to_string(&mut log).unwrap();
     let logged = log.lines().filter(|l| {
