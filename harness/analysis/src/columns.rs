@@ -1,7 +1,7 @@
 //! What each column of each table means, for whoever asks by name.
 
 use polars::prelude::DataType;
-use yieldpoint_record::{FORMAT, LabFact, Machine, Manifest};
+use yieldpoint_record::{Asked, FORMAT, LabFact, Machine, Manifest};
 
 use crate::figures::WORDS;
 use crate::tables;
@@ -79,6 +79,7 @@ fn blank() -> Manifest {
         analysis: None,
         started: String::new(),
         command: vec![],
+        asked: Asked::default(),
         seed: 0,
         rounds: 0,
         trials: 0,

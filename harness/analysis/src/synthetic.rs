@@ -4,8 +4,8 @@ use yieldpoint_protocol::{
     Counts, ErrorCount, ErrorKind, Histogram, Outcome, Second, TargetSeries, Testimony,
 };
 use yieldpoint_record::{
-    AxisFact, FORMAT, LabFact, Machine, Manifest, MetricFact, ProgramFact, Role, Status, TimeWait,
-    Trial,
+    Asked, AxisFact, FORMAT, LabFact, Machine, Manifest, MetricFact, ProgramFact, Role, Status,
+    TimeWait, Trial,
 };
 use yieldpoint_terms::{Knob, Knobs, Nanos, SampleSeries, Value};
 
@@ -198,6 +198,7 @@ pub(crate) fn manifest(axes: &[(&str, &[Value])]) -> Manifest {
         analysis: None,
         started: "2026-12-01T00:00:00Z".into(),
         command: ["yieldpoint", "run", "m.toml"].map(str::to_owned).into(),
+        asked: Asked::default(),
         seed: 1,
         rounds: 1,
         trials: 1,

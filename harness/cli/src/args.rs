@@ -37,11 +37,9 @@ pub enum Verb {
     Completions(CompletionsArgs),
 }
 
-/// Which cells of which matrix.
+/// Which cells of a matrix, and how often.
 #[derive(Args, Debug)]
-pub struct MatrixArgs {
-    /// Matrix file (matrices/README.md documents the format)
-    pub matrix: PathBuf,
+pub struct SelectionArgs {
     /// Passes over all cells, each in a new seeded order
     #[arg(long, value_name = "N")]
     pub rounds: Option<u32>,
@@ -61,11 +59,21 @@ pub struct MatrixArgs {
 
 #[derive(Args, Debug)]
 pub struct RunArgs {
+    /// Matrix file (matrices/README.md documents the format)
+    #[arg(required_unless_present = "resume")]
+    pub matrix: Option<PathBuf>,
     #[command(flatten)]
-    pub matrix: MatrixArgs,
+    pub selection: SelectionArgs,
     /// Folder in which the run's own folder is made
     #[arg(long, value_name = "DIR", default_value = "results")]
     pub out: PathBuf,
+    /// Go on with a run that was interrupted: its matrix and selections are those it began with
+    #[arg(
+        long,
+        value_name = "RUN",
+        conflicts_with_all = ["matrix", "rounds", "only", "set", "seed", "allow_address", "out"]
+    )]
+    pub resume: Option<PathBuf>,
     /// Folder of the report [default: reports/<run>]
     #[arg(long, value_name = "DIR")]
     pub report: Option<PathBuf>,
@@ -76,8 +84,10 @@ pub struct RunArgs {
 
 #[derive(Args, Debug)]
 pub struct PlanArgs {
+    /// Matrix file (matrices/README.md documents the format)
+    pub matrix: PathBuf,
     #[command(flatten)]
-    pub matrix: MatrixArgs,
+    pub selection: SelectionArgs,
     /// List every cell with its id
     #[arg(long)]
     pub cells: bool,

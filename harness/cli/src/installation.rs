@@ -6,10 +6,11 @@ use anyhow::{Context, bail};
 use yieldpoint_lab::probe;
 use yieldpoint_matrix::{Changes, Matrix, describe_clients, parse_only, parse_set};
 use yieldpoint_protocol::Role;
+use yieldpoint_record::{Asked, Manifest, RunFolder};
 use yieldpoint_run::{LabChoice, Plan, Programs, Refusals, catalog, plan};
 use yieldpoint_terms::Catalog;
 
-use crate::args::MatrixArgs;
+use crate::args::SelectionArgs;
 
 /// Names the folder of clients, target and lab program where they are not beside `yieldpoint`
 /// (tests run the command from another folder).
@@ -44,52 +45,89 @@ pub struct Prepared {
     pub plan: Plan,
 }
 
+/// A matrix and what was typed with it.
+pub struct Wanted {
+    /// stem of the file's name
+    name: String,
+    /// how errors name the file
+    shown: String,
+    /// what was typed; the text of the matrix among it
+    pub asked: Asked,
+}
+
+impl Wanted {
+    /// A file and selections as they were typed.
+    pub fn typed(path: &Path, selection: &SelectionArgs) -> anyhow::Result<Self> {
+        let shown = path.display().to_string();
+        let matrix_text = std::fs::read_to_string(path).with_context(|| {
+            format!("matrix \"{shown}\": cannot be read; see matrices/ for examples")
+        })?;
+        let name = path
+            .file_stem()
+            .map(|s| s.to_string_lossy().into_owned())
+            .unwrap_or_default();
+        Ok(Self {
+            name,
+            shown,
+            asked: Asked {
+                matrix_text,
+                set: selection.set.clone(),
+                only: selection.only.clone(),
+                rounds: selection.rounds,
+                seed: selection.seed,
+                allow_address: selection.allow_address.clone(),
+            },
+        })
+    }
+
+    /// What a run began with.
+    pub fn recorded(manifest: Manifest, folder: &RunFolder) -> Self {
+        Self {
+            name: manifest.matrix,
+            shown: folder.matrix().display().to_string(),
+            asked: manifest.asked,
+        }
+    }
+}
+
 /// Reads, checks and plans a matrix. The error is complete: every slip of the file at once.
-pub fn prepare(args: &MatrixArgs) -> anyhow::Result<Prepared> {
-    let path = &args.matrix;
-    let shown = path.display().to_string();
-    let text = std::fs::read_to_string(path).with_context(|| {
-        format!("matrix \"{shown}\": cannot be read; see matrices/ for examples")
-    })?;
-    let name = path
-        .file_stem()
-        .map(|s| s.to_string_lossy().into_owned())
-        .unwrap_or_default();
+pub fn prepare(wanted: &Wanted) -> anyhow::Result<Prepared> {
+    let Wanted { name, shown, asked } = wanted;
     let color = console::colors_enabled_stderr();
     let refused = |e: yieldpoint_matrix::MatrixErrors| {
         anyhow::anyhow!("{}", e.render(color).trim_end().to_owned())
     };
 
     let mut programs = programs()?;
-    for (client, how) in describe_clients(&text, &shown).map_err(refused)? {
+    for (client, how) in describe_clients(&asked.matrix_text, shown).map_err(refused)? {
         programs.ask(Role::Client, &client, how.command);
     }
     let catalog = catalog(yieldpoint_clients_core::KNOBS, &programs);
     let changes = Changes {
-        set: args
+        set: asked
             .set
             .iter()
             .map(|t| parse_set(t))
             .collect::<Result<_, _>>()?,
-        only: args
+        only: asked
             .only
             .iter()
             .map(|t| parse_only(t))
             .collect::<Result<_, _>>()?,
-        rounds: args.rounds,
-        seed: args.seed,
+        rounds: asked.rounds,
+        seed: asked.seed,
     };
     let matrix = Matrix::parse(
-        &name,
-        &shown,
-        &text,
+        name,
+        shown,
+        &asked.matrix_text,
         &catalog,
         &programs.client_names(),
         &changes,
     )
     .map_err(refused)?;
     let refusals = Refusals {
-        allow: args.allow_address.clone(),
+        allow: asked.allow_address.clone(),
     };
     let plan = plan(
         matrix,

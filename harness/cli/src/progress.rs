@@ -14,6 +14,8 @@ pub struct Progress {
     bar: ProgressBar,
     total: usize,
     done: usize,
+    // Those that a resumed run found finished say nothing about its pace.
+    found: usize,
     began_ns: u64,
     expected: Nanos,
     label: String,
@@ -31,6 +33,7 @@ impl Progress {
             bar,
             total: plan.trials(),
             done: 0,
+            found: 0,
             began_ns: now_ns(),
             expected: plan.expected,
             label: String::new(),
@@ -41,8 +44,8 @@ impl Progress {
         let left = time_left(
             now_ns() - self.began_ns,
             self.expected.0,
-            self.done,
-            self.total,
+            self.done - self.found,
+            self.total - self.found,
         );
         let left = HumanDuration(Duration::from_nanos(left));
         self.bar
@@ -68,6 +71,11 @@ impl Progress {
 impl Observer for Progress {
     fn event(&mut self, event: Event) {
         match event {
+            Event::Resumed { finished } => {
+                self.done = finished;
+                self.found = finished;
+                self.bar.set_position(finished as u64);
+            }
             Event::Began { cell, round, .. } => {
                 self.label = format!("round {round}  {}", short(cell));
                 self.message("");

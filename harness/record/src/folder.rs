@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::{FORMAT, Manifest};
+use crate::{FORMAT, Manifest, Resume};
 
 /// Names inside a run's folder: a contract with every reader.
 pub mod file {
@@ -12,8 +12,14 @@ pub mod file {
     pub const MANIFEST: &str = "manifest.json";
     /// the matrix that ran
     pub const MATRIX: &str = "matrix.toml";
+    /// the manifest before it is whole; a folder with this one alone is not a run
+    pub const MANIFEST_PART: &str = "manifest.json.part";
     /// one line a trial
     pub const JOURNAL: &str = "journal.jsonl";
+    /// begin of the names that keep cut last lines of the journal: "journal.cut-1", …
+    pub const CUT: &str = "journal.cut-";
+    /// one line each time the run was resumed
+    pub const RESUMES: &str = "resumes.jsonl";
     /// Parquet and CSV tables, derived from the journal
     pub const TABLES: &str = "tables";
     /// output of every process, capped
@@ -41,6 +47,14 @@ pub enum RecordError {
         /// the parser's reason
         why: String,
     },
+    /// another runner writes it
+    #[error("\"{path}\" is being written by another runner{}: wait until it has ended, or stop it with Ctrl-C", by(.pid))]
+    InUse {
+        /// the journal
+        path: PathBuf,
+        /// the other runner, where the kernel tells
+        pid: Option<u32>,
+    },
     /// not a run
     #[error("\"{0}\" is not a run: it has no {MANIFEST}; a run is a folder such as results/2026-12-01.1-quickstart", MANIFEST = file::MANIFEST)]
     NotARun(PathBuf),
@@ -48,6 +62,10 @@ pub enum RecordError {
 
 fn at(line: &Option<usize>) -> String {
     line.map_or_else(String::new, |l| format!(" line {l}"))
+}
+
+fn by(pid: &Option<u32>) -> String {
+    pid.map_or_else(String::new, |pid| format!(" (process {pid})"))
 }
 
 pub(crate) fn io_at(path: &Path) -> impl FnOnce(io::Error) -> RecordError + '_ {
@@ -125,22 +143,52 @@ impl RunFolder {
         self.path.join(file::LOGS)
     }
 
-    /// Writes manifest and matrix, once.
+    /// Where resumes are noted.
+    #[must_use]
+    pub fn resumes(&self) -> PathBuf {
+        self.path.join(file::RESUMES)
+    }
+    /// The matrix that ran.
+    #[must_use]
+    pub fn matrix(&self) -> PathBuf {
+        self.path.join(file::MATRIX)
+    }
+    /// Its text.
+    pub fn matrix_text(&self) -> Result<String, RecordError> {
+        let path = self.matrix();
+        fs::read_to_string(&path).map_err(io_at(&path))
+    }
+
+    /// Writes matrix and manifest, once. The manifest comes last and is renamed into place whole:
+    /// a folder is a run from that moment on, and never half of one.
     pub fn begin(&self, manifest: &Manifest, matrix: &str) -> Result<(), RecordError> {
         let json = serde_json::to_vec_pretty(manifest).map_err(|e| RecordError::Io {
             path: self.path.join(file::MANIFEST),
             why: e.into(),
         })?;
         self.write_new(file::MATRIX, matrix.as_bytes())?;
-        self.write_new(file::MANIFEST, &json)
+        self.write_new(file::MANIFEST_PART, &json)?;
+        let whole = self.path.join(file::MANIFEST);
+        fs::rename(self.path.join(file::MANIFEST_PART), &whole).map_err(io_at(&whole))?;
+        sync_folder(&self.path)
+    }
+
+    /// Appends one line to the record of resumes.
+    pub fn note_resume(&self, resume: &Resume) -> Result<(), RecordError> {
+        let path = self.resumes();
+        let at = io_at(&path);
+        let line = serde_json::to_vec(resume).map_err(io::Error::from);
+        line.and_then(|mut line| {
+            line.push(b'\n');
+            let mut f = fs::File::options().append(true).create(true).open(&path)?;
+            f.write_all(&line)?;
+            f.sync_all()
+        })
+        .map_err(at)
     }
 
     fn write_new(&self, name: &str, bytes: &[u8]) -> Result<(), RecordError> {
-        let path = self.path.join(name);
-        let mut f = fs::File::create_new(&path).map_err(io_at(&path))?;
-        f.write_all(bytes)
-            .and_then(|()| f.sync_all())
-            .map_err(io_at(&path))
+        write_new(&self.path.join(name), bytes)
     }
 
     /// Reads the manifest.
@@ -159,4 +207,19 @@ impl RunFolder {
         }
         Ok(manifest)
     }
+}
+
+/// Writes a file that must not be there yet, through to the disk.
+pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> Result<(), RecordError> {
+    let mut f = fs::File::create_new(path).map_err(io_at(path))?;
+    f.write_all(bytes)
+        .and_then(|()| f.sync_all())
+        .map_err(io_at(path))
+}
+
+/// After this a name in the folder survives a loss of power, too.
+pub(crate) fn sync_folder(folder: &Path) -> Result<(), RecordError> {
+    fs::File::open(folder)
+        .and_then(|f| f.sync_all())
+        .map_err(io_at(folder))
 }

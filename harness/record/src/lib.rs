@@ -10,7 +10,7 @@ mod trial;
 
 pub use folder::{RecordError, RunFolder, file};
 pub use journal::{Journal, read_journal};
-pub use manifest::{AxisFact, LabFact, Machine, Manifest, MetricFact, ProgramFact};
+pub use manifest::{Asked, AxisFact, LabFact, Machine, Manifest, MetricFact, ProgramFact, Resume};
 pub use trial::{Check, Role, Status, TimeWait, Trial, flag};
 
 /// The version of manifest and journal; a reader refuses another one.

@@ -1,5 +1,7 @@
 //! What is true of a whole run.
 
+use std::net::IpAddr;
+
 use serde::{Deserialize, Serialize};
 use yieldpoint_terms::{Knob, Value};
 
@@ -25,6 +27,9 @@ pub struct Manifest {
     pub started: String,
     /// the exact command line
     pub command: Vec<String>,
+    /// what was asked for, to plan the same again
+    #[serde(default)]
+    pub asked: Asked,
     /// seed of the order of trials
     pub seed: u64,
     /// rounds planned
@@ -47,6 +52,40 @@ pub struct Manifest {
     pub lab: LabFact,
     /// remarks of the plan ("4 cells excluded")
     pub notes: Vec<String>,
+}
+
+/// What was typed: with the matrix it gives the same plan again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Asked {
+    /// text of the matrix; `matrix.toml` is compared with it before a run is resumed
+    pub matrix_text: String,
+    /// every `--set`
+    pub set: Vec<String>,
+    /// every `--only`
+    pub only: Vec<String>,
+    /// `--rounds`
+    pub rounds: Option<u32>,
+    /// `--seed`
+    pub seed: Option<u64>,
+    /// every `--allow-address`
+    pub allow_address: Vec<IpAddr>,
+}
+
+/// One line of `resumes.jsonl`: a manifest is written once, so what came later stands beside it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Resume {
+    /// [`crate::FORMAT`]
+    pub format: u32,
+    /// UTC, RFC 3339
+    pub started: String,
+    /// the exact command line
+    pub command: Vec<String>,
+    /// trials that were in the journal
+    pub finished: u32,
+    /// name of the file that keeps a cut last line of the journal, where there was one
+    pub cut: Option<String>,
 }
 
 /// One axis.

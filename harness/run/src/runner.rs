@@ -6,13 +6,14 @@ use std::time::SystemTime;
 
 use yieldpoint_lab::Mode;
 use yieldpoint_record::{
-    AxisFact, FORMAT, Journal, LabFact, Manifest, MetricFact, ProgramFact, RecordError, Role,
-    RunFolder, Status, Trial,
+    Asked, AxisFact, FORMAT, Journal, LabFact, Manifest, MetricFact, ProgramFact, RecordError,
+    Resume, Role, RunFolder, Status, Trial, read_journal,
 };
 use yieldpoint_sample::METRICS;
 use yieldpoint_terms::{Behaviour, Catalog, Nanos};
 
 use crate::plan::Plan;
+use crate::resume::{check_order, differences};
 use crate::trial::{Place, Surroundings, trial};
 use crate::{Programs, machine};
 
@@ -22,6 +23,16 @@ pub enum RunError {
     /// results could not be written
     #[error(transparent)]
     Record(#[from] RecordError),
+    /// what would go on is not what was begun
+    #[error(
+        "\"{run}\" cannot be resumed, since later trials would not be comparable with earlier ones:\n  {differences}\nput back what has changed, or begin a new run"
+    )]
+    Changed {
+        /// its folder
+        run: String,
+        /// one a line
+        differences: String,
+    },
 }
 
 /// The last second of a trial, as the target tells it.
@@ -45,6 +56,11 @@ pub enum Event<'a> {
         /// length of warm-up and window
         load: Nanos,
     },
+    /// a run goes on, first of all
+    Resumed {
+        /// trials that are in the journal, without those that no client can do
+        finished: usize,
+    },
     /// a second of it went by
     Second(Live),
     /// it ended and is in the journal
@@ -67,8 +83,8 @@ pub struct Run<'a> {
     pub catalog: &'a Catalog,
     /// the command line, kept in the manifest
     pub command: Vec<String>,
-    /// the folder in which the run's own folder is made
-    pub results: &'a Path,
+    /// what was typed, kept in the manifest to plan the same again
+    pub asked: Asked,
     /// readable once the user wants to stop
     pub cancel: Option<BorrowedFd<'a>>,
 }
@@ -78,48 +94,135 @@ pub struct Run<'a> {
 pub struct Summary {
     /// the run's folder
     pub folder: RunFolder,
-    /// rows by status: ok, error, unsupported
+    /// rows by status: ok, error, unsupported; those of before a resume included
     pub rows: [usize; 3],
+    /// rows that were there before a resume
+    pub resumed_at: usize,
     /// the user stopped it
     pub interrupted: bool,
 }
 
-/// Runs a plan.
-pub fn run(run: &Run, observer: &mut dyn Observer) -> Result<Summary, RunError> {
-    let started = now();
-    let date = started.get(..10).unwrap_or("undated");
-    let folder = RunFolder::create(run.results, date, &run.plan.matrix.name)?;
-    folder.begin(&manifest(run, &folder, started), &run.plan.matrix.text)?;
-    let mut journal = Journal::open(&folder.journal())?;
-    let mut summary = Summary {
-        folder,
-        rows: [0; 3],
-        interrupted: false,
-    };
-    let mut order = 0;
-
-    let mut keep = |row: &Trial, summary: &mut Summary, observer: &mut dyn Observer| {
-        journal.append(row)?;
-        summary.rows[match row.status {
+impl Summary {
+    fn count(&mut self, row: &Trial) {
+        self.rows[match row.status {
             Status::Ok => 0,
             Status::Error => 1,
             Status::Unsupported => 2,
         }] += 1;
-        observer.event(Event::Ended(row));
-        Ok::<(), RecordError>(())
-    };
-    'run: for (round, cells) in (1..).zip(&run.plan.rounds) {
+    }
+}
+
+/// One place in the order of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    /// from 1
+    pub round: u32,
+    /// why it runs
+    pub role: Role,
+    /// index among the plan's cells
+    pub cell: usize,
+}
+
+/// The whole order of a run, a function of the plan alone: what a resumed run goes on with.
+#[must_use]
+pub fn order(plan: &Plan) -> Vec<Slot> {
+    let mut slots = Vec::new();
+    for (round, cells) in (1..).zip(&plan.rounds) {
         // What a client cannot do is a row of every round, too, and costs no time.
-        for cell in run.plan.cells.iter().filter(|c| c.unsupported.is_some()) {
-            let row = unsupported_row(cell, round, order);
-            order += 1;
-            keep(&row, &mut summary, observer)?;
-        }
-        for &i in cells {
-            let cell = &run.plan.cells[i];
+        let unsupported = plan.cells.iter().enumerate();
+        let unsupported = unsupported.filter(|(_, c)| c.unsupported.is_some());
+        let both = unsupported.map(|(i, _)| i).chain(cells.iter().copied());
+        slots.extend(both.map(|cell| Slot {
+            round,
+            role: Role::Cell,
+            cell,
+        }));
+    }
+    slots
+}
+
+/// Runs a plan in a folder of its own below `results`.
+pub fn run(run: &Run, results: &Path, observer: &mut dyn Observer) -> Result<Summary, RunError> {
+    let started = now();
+    let date = started.get(..10).unwrap_or("undated");
+    let folder = RunFolder::create(results, date, &run.plan.matrix.name)?;
+    folder.begin(
+        &manifest(run, folder.name(), started),
+        &run.plan.matrix.text,
+    )?;
+    let journal = Journal::open(&folder.journal())?;
+    go_on(run, folder, journal, &[], observer)
+}
+
+/// Goes on with a run that was interrupted: finished trials stay as they are, the others follow in
+/// the order in which they would have run. `run` is planned from what the manifest keeps.
+pub fn resume(
+    run: &Run,
+    folder: RunFolder,
+    observer: &mut dyn Observer,
+) -> Result<Summary, RunError> {
+    let started = now();
+    // The lock first: what is read from here on does not change under our feet.
+    let mut journal = Journal::open(&folder.journal())?;
+    let then = folder.manifest()?;
+    let now = manifest(run, folder.name(), started.clone());
+    let copy = folder.matrix_text()?;
+    let mut differences = differences(&then, &now, &copy);
+    let (finished, _) = read_journal(&folder.journal())?;
+    differences.extend(check_order(&order(run.plan), &run.plan.cells, &finished).err());
+    if !differences.is_empty() {
+        return Err(RunError::Changed {
+            run: folder.path().display().to_string(),
+            differences: differences.join("\n  "),
+        });
+    }
+    if finished.len() < order(run.plan).len() {
+        let cut = journal.mend()?;
+        folder.note_resume(&Resume {
+            format: FORMAT,
+            started,
+            command: run.command.clone(),
+            finished: u32::try_from(finished.len()).unwrap_or(u32::MAX),
+            cut,
+        })?;
+    }
+    go_on(run, folder, journal, &finished, observer)
+}
+
+/// Runs what is not finished.
+fn go_on(
+    run: &Run,
+    folder: RunFolder,
+    mut journal: Journal,
+    finished: &[Trial],
+    observer: &mut dyn Observer,
+) -> Result<Summary, RunError> {
+    let mut summary = Summary {
+        folder,
+        rows: [0; 3],
+        resumed_at: finished.len(),
+        interrupted: false,
+    };
+    finished.iter().for_each(|row| summary.count(row));
+    if !finished.is_empty() {
+        let tried = finished.iter().filter(|r| r.status != Status::Unsupported);
+        observer.event(Event::Resumed {
+            finished: tried.count(),
+        });
+    }
+    for (order, slot) in (0..).zip(order(run.plan)).skip(finished.len()) {
+        let cell = &run.plan.cells[slot.cell];
+        let place = Place {
+            round: slot.round,
+            order,
+            role: slot.role,
+        };
+        let row = if cell.unsupported.is_some() {
+            unsupported_row(cell, place)
+        } else {
             observer.event(Event::Began {
                 cell: &cell.cell.id,
-                round,
+                round: slot.round,
                 load: cell.load,
             });
             let around = Surroundings {
@@ -128,29 +231,26 @@ pub fn run(run: &Run, observer: &mut dyn Observer) -> Result<Summary, RunError> 
                 cancel: run.cancel,
                 live: &mut |live| observer.event(Event::Second(live)),
             };
-            let place = Place {
-                round,
-                order,
-                role: Role::Cell,
-            };
             let Some(row) = trial(cell, place, around, now()) else {
                 summary.interrupted = true;
-                break 'run;
+                break;
             };
-            order += 1;
-            keep(&row, &mut summary, observer)?;
-        }
+            row
+        };
+        journal.append(&row)?;
+        summary.count(&row);
+        observer.event(Event::Ended(&row));
     }
     Ok(summary)
 }
 
-fn unsupported_row(cell: &crate::PlannedCell, round: u32, order: u32) -> Trial {
+fn unsupported_row(cell: &crate::PlannedCell, place: Place) -> Trial {
     Trial {
         format: FORMAT,
         cell: cell.cell.id.clone(),
-        round,
-        role: Role::Cell,
-        order,
+        round: place.round,
+        role: place.role,
+        order: place.order,
         coordinates: cell.cell.coordinates.clone(),
         knobs: cell.cell.knobs.clone(),
         status: Status::Unsupported,
@@ -174,19 +274,23 @@ fn now() -> String {
     humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
 }
 
-fn manifest(run: &Run, folder: &RunFolder, started: String) -> Manifest {
+fn manifest(run: &Run, name: String, started: String) -> Manifest {
     let m = &run.plan.matrix;
     let first = run.plan.cells.iter().find(|c| c.unsupported.is_none());
     Manifest {
         format: FORMAT,
         yieldpoint: env!("CARGO_PKG_VERSION").to_owned(),
-        run: folder.name(),
+        run: name,
         matrix: m.name.clone(),
         question: m.question.clone(),
         source: m.source.clone(),
         analysis: m.analysis.clone(),
         started,
         command: run.command.clone(),
+        asked: Asked {
+            matrix_text: m.text.clone(),
+            ..run.asked.clone()
+        },
         seed: m.run.seed,
         rounds: m.run.rounds,
         trials: u32::try_from(run.plan.trials()).unwrap_or(u32::MAX),

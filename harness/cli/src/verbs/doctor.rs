@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use console::style;
 use yieldpoint_lab::{Mode, check_sysctls, probe};
 use yieldpoint_matrix::{Changes, Matrix};
-use yieldpoint_record::{Status, read_journal};
+use yieldpoint_record::{Asked, Status, read_journal};
 use yieldpoint_run::{
     Event, Observer, Programs, Refusals, Run, catalog, machine, online_cpus, plan, run,
 };
@@ -205,9 +205,10 @@ fn try_trial(programs: &Programs) -> anyhow::Result<String> {
             programs,
             catalog: &all,
             command: vec![],
-            results: folder.path(),
+            asked: Asked::default(),
             cancel: None,
         },
+        folder.path(),
         &mut Quiet,
     )?;
     let (trials, _) = read_journal(&summary.folder.journal())?;

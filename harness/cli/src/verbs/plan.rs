@@ -8,11 +8,11 @@ use indicatif::HumanDuration;
 use yieldpoint_run::Plan;
 
 use crate::args::PlanArgs;
-use crate::installation::prepare;
+use crate::installation::{Wanted, prepare};
 
 /// Prints the plan.
 pub fn plan(args: &PlanArgs) -> anyhow::Result<ExitCode> {
-    let prepared = prepare(&args.matrix)?;
+    let prepared = prepare(&Wanted::typed(&args.matrix, &args.selection)?)?;
     println!("{}", overview(&prepared.plan));
     if args.cells {
         for cell in &prepared.plan.cells {

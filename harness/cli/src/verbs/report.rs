@@ -35,12 +35,31 @@ pub fn derive(folder: &RunFolder, out: Option<&Path>) -> anyhow::Result<Derived>
     let tables = yieldpoint_analysis::tables(&manifest, &trials)?;
     tables.write(&folder.tables())?;
     let report = yieldpoint_analysis::report(&manifest, &trials, &tables)?;
-    let out = out.map_or_else(|| Path::new("reports").join(folder.name()), Path::to_owned);
+    let out = page_folder(folder, out);
     let written = yieldpoint_report::write(&report, &out)?;
     Ok(Derived {
         report,
         page: written.html,
     })
+}
+
+fn page_folder(folder: &RunFolder, out: Option<&Path>) -> PathBuf {
+    out.map_or_else(|| Path::new("reports").join(folder.name()), Path::to_owned)
+}
+
+/// Removes what a killed process left half written beside tables and report. Their names begin
+/// with a dot; what cannot be removed is left.
+pub fn sweep(folder: &RunFolder, out: Option<&Path>) {
+    let half = |dir: PathBuf, prefix: &str| {
+        for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+            if entry.file_name().to_string_lossy().starts_with(prefix) {
+                let path = entry.path();
+                let _ = std::fs::remove_dir_all(&path).or_else(|_| std::fs::remove_file(&path));
+            }
+        }
+    };
+    half(folder.tables(), ".");
+    half(page_folder(folder, out), ".partial-");
 }
 
 /// The table of cells and the findings, as wide as the terminal.
