@@ -5,6 +5,8 @@
 mod cgroup;
 mod diag;
 mod diag_wire;
+#[doc(hidden)]
+pub mod fuzz;
 mod machine;
 mod metrics;
 mod net;
