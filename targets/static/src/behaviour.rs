@@ -1,7 +1,7 @@
 //! How the target misbehaves on purpose: delays, stalls, errors, closes. Pure: what happens to the
 //! n-th request of a worker is a function of the seed, of the worker and of n.
 
-/// The part of a second that a delay may last at most: beyond it a client has long given up, ns.
+/// Longest delay that is drawn, ns: every client has long given up.
 const LONGEST_DELAY_NS: f64 = 3600e9;
 
 /// What is asked of the target beyond serving; all zero: nothing.

@@ -345,8 +345,12 @@ impl Conn {
 
     /// Sends an answer that is due.
     fn respond(&mut self, site: &mut Site, answer: Answer) -> Next {
-        if answer.decided.plan.is_some() {
-            return self.misbehave(site, answer);
+        if let Some(plan) = answer.decided.plan {
+            site.burn();
+            let slow = site.slow_body().is_some();
+            if slow || matches!(plan.ending, Ending::CutShort | Ending::Reset) {
+                return self.misbehave(site, answer, plan.ending);
+            }
         }
         let closing = flags(site.close, answer.then);
         let (first, second) = site.replies.pieces(&answer.decided.reply);
@@ -372,10 +376,8 @@ impl Conn {
         )
     }
 
-    /// The same with all that was asked for beyond serving.
-    fn misbehave(&mut self, site: &mut Site, answer: Answer) -> Next {
-        site.burn();
-        let ending = answer.decided.plan.map_or(Ending::Whole, |p| p.ending);
+    /// The same in pieces, in part, or not at all.
+    fn misbehave(&mut self, site: &mut Site, answer: Answer, ending: Ending) -> Next {
         if ending == Ending::Reset {
             // Without lingering, close() sends a RST.
             let _ = set_socket_linger(&self.socket, Some(Duration::ZERO));

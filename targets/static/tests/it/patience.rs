@@ -48,13 +48,13 @@ fn a_head_that_does_not_end_is_a_408_however_steadily_it_comes() {
 
 #[test]
 fn a_body_may_come_slowly_but_not_stop() {
-    let (mut target, address) = Program::serving(&[("body_timeout", ms(1000))]);
+    let (mut target, address) = Program::serving(&[("body_timeout", ms(600))]);
     let mut client = Client::connect(address);
     let post = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 20\r\n\r\n";
     client.send(post);
     // Together longer than the timeout.
     for _ in 0..20 {
-        std::thread::sleep(Duration::from_millis(70));
+        std::thread::sleep(Duration::from_millis(35));
         client.send("a");
     }
     assert_eq!(client.response().status, 200);
