@@ -5,8 +5,10 @@ use std::io::{BufRead, BufReader, Read, Write};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Greatest length of a line in bytes; an outcome of an hour is below 1 MiB.
+/// Greatest length of a line that carries a result, in bytes; an outcome of an hour is below 1 MiB.
 pub const MAX_LINE: usize = 64 * 1024 * 1024;
+/// Greatest length of every other line, in bytes: a program that floods its stdout must not fill our memory.
+pub const MAX_SHORT_LINE: usize = 256 * 1024;
 
 /// What can go wrong between two programs.
 #[derive(Debug, thiserror::Error)]
@@ -36,10 +38,12 @@ pub enum ChannelError {
         why: String,
     },
     /// A line without an end.
-    #[error("a line of more than {MAX_LINE} bytes where {expected} was expected")]
+    #[error("a line of more than {most} bytes where {expected} was expected")]
     TooLong {
         /// what was expected
         expected: &'static str,
+        /// how long it may be
+        most: usize,
     },
     /// The stream failed.
     #[error(transparent)]
@@ -81,13 +85,23 @@ impl<R: Read> LineReader<R> {
     /// The next message; `expected` names it in errors. An `Io` error of kind `WouldBlock`
     /// keeps what was read: call again.
     pub fn next<T: DeserializeOwned>(&mut self, expected: &'static str) -> Result<T, ChannelError> {
-        let limit = (MAX_LINE - self.line.len()) as u64 + 1;
+        self.next_within(expected, MAX_LINE)
+    }
+
+    /// The same, of a line of at most `most` bytes.
+    pub fn next_within<T: DeserializeOwned>(
+        &mut self,
+        expected: &'static str,
+        most: usize,
+    ) -> Result<T, ChannelError> {
+        // What was read of this line under a greater limit may already be too long.
+        let limit = (most + 1).saturating_sub(self.line.len()) as u64;
         self.from
             .by_ref()
             .take(limit)
             .read_until(b'\n', &mut self.line)?;
-        if self.line.len() > MAX_LINE {
-            return Err(ChannelError::TooLong { expected });
+        if self.line.len() > most {
+            return Err(ChannelError::TooLong { expected, most });
         }
         if self.line.is_empty() {
             return Err(ChannelError::Closed { expected });
@@ -109,6 +123,20 @@ impl<R: Read> LineReader<R> {
 mod tests {
     use super::*;
     use crate::ToProgram;
+
+    #[test]
+    fn a_flood_ends_at_the_limit() {
+        let flood = std::io::repeat(b'x');
+        let mut lines = LineReader::new(flood);
+        let e = lines
+            .next_within::<ToProgram>("end", MAX_SHORT_LINE)
+            .unwrap_err();
+        assert_eq!(
+            e.to_string(),
+            "a line of more than 262144 bytes where end was expected"
+        );
+        assert!(lines.line.len() <= MAX_SHORT_LINE + 1, "no more was kept");
+    }
 
     #[test]
     fn lines_there_and_back() {

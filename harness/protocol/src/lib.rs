@@ -16,7 +16,7 @@ mod messages;
 mod outcome;
 mod testimony;
 
-pub use channel::{ChannelError, LineReader, MAX_LINE, send};
+pub use channel::{ChannelError, LineReader, MAX_LINE, MAX_SHORT_LINE, send};
 pub use error_kind::ErrorKind;
 pub use histogram::{Histogram, HistogramError};
 pub use messages::{FromProgram, Hello, Job, Role, ToProgram};
