@@ -63,6 +63,24 @@ pub fn keeps_its_rate(program: &str, options: &[Knob<'_>], users: i64) {
     }
 }
 
+/// A server that closes while the users wait for their next starts costs a connection, no request.
+pub fn a_connection_lost_while_waiting_is_replaced(program: &str, options: &[Knob<'_>]) {
+    let server = Server::start(Manner::SilentLimitTwo);
+    let knobs = with(
+        options,
+        &[
+            // Half a second for the end of a connection to arrive.
+            ("rate", Value::Float(2.0)),
+            ("iterations", Value::Int(4)),
+            ("expect.body_bytes", Value::Int(5)),
+        ],
+    );
+    let o = run(program, &url(&server), &knobs);
+    is_consistent(&o);
+    let got = (o.total.good, o.total.errors, o.total.connections);
+    assert_eq!(got, (4, 0, 2), "{o:?}");
+}
+
 /// The server stalls on the first request: the user is late for the next ones, makes them all,
 /// and their latency from the intended start shows the wait that the actual one hides.
 pub fn a_stall_is_seen(program: &str, options: &[Knob<'_>]) {

@@ -48,6 +48,7 @@ fn source_addresses() {
 fn open_loop() {
     conformance::open_loop::keeps_its_rate(PROGRAM, &[], 3);
     conformance::open_loop::a_stall_is_seen(PROGRAM, &[]);
+    conformance::open_loop::a_connection_lost_while_waiting_is_replaced(PROGRAM, &[]);
 }
 
 #[test]

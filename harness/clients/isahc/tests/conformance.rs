@@ -47,6 +47,7 @@ fn window() {
 fn open_loop() {
     conformance::open_loop::keeps_its_rate(PROGRAM, &[], 1);
     conformance::open_loop::a_stall_is_seen(PROGRAM, &[]);
+    conformance::open_loop::a_connection_lost_while_waiting_is_replaced(PROGRAM, &[]);
 }
 
 #[test]

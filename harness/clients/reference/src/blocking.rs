@@ -4,6 +4,8 @@ use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
 use socket2::{Domain, Socket, Type};
 use yieldpoint_clients_core::{Failure, Meter, Response, Session, Setup, bind};
 use yieldpoint_protocol::ErrorKind;
@@ -21,6 +23,8 @@ pub struct User {
     source: Option<Ipv4Addr>,
     request: Vec<u8>,
     keep_alive: bool,
+    // A user that waits for its next start may meanwhile lose its connection.
+    waits: bool,
     connect_timeout: Duration,
     request_timeout: Duration,
     stream: Option<Stream>,
@@ -36,6 +40,7 @@ impl User {
             source: setup.sources.of_user(user),
             request: request::bytes(setup),
             keep_alive: setup.keep_alive,
+            waits: setup.rate.is_some(),
             connect_timeout: setup.connect_timeout.as_duration(),
             request_timeout: setup.request_timeout.as_duration(),
             stream: None,
@@ -113,6 +118,12 @@ struct Stream {
 }
 
 impl Stream {
+    /// Whether the peer has neither closed nor said anything that answers nothing.
+    fn is_open(&self) -> bool {
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        recv(&self.tcp, &mut [0; 1], flags).is_err_and(|e| e == Errno::AGAIN)
+    }
+
     /// Sets the timeout of the next read, if it is not the standing one.
     fn be_patient(&mut self, patience: Duration) -> io::Result<()> {
         if patience.is_zero() {
@@ -135,7 +146,8 @@ impl Session for User {
         let started = clock::now_ns();
         // At most a day, so it fits.
         let deadline_ns = started + self.request_timeout.as_nanos() as u64;
-        let (mut stream, patience) = match self.stream.take() {
+        let kept = self.stream.take().filter(|s| !self.waits || s.is_open());
+        let (mut stream, patience) = match kept {
             Some(stream) => (stream, self.request_timeout),
             None => {
                 let stream = self.connect(started, meter)?;

@@ -208,13 +208,13 @@ impl Loop {
             true => self.earliest_ns.saturating_sub(self.now),
             false => 0,
         };
-        // Deadlines are at most a day ahead, so both parts fit.
-        let timeout = Timespec {
+        // Deadlines are at most a day ahead, so both parts fit; without one the timer is enough.
+        let timeout = (patience < u64::MAX - self.now).then_some(Timespec {
             tv_sec: (patience / 1_000_000_000) as i64,
             tv_nsec: (patience % 1_000_000_000) as _,
-        };
+        });
         events.clear();
-        match epoll::wait(&self.epoll, spare_capacity(events), Some(&timeout)) {
+        match epoll::wait(&self.epoll, spare_capacity(events), timeout.as_ref()) {
             Err(rustix::io::Errno::INTR) => Ok(()),
             other => other.map(|_| ()).map_err(Into::into),
         }

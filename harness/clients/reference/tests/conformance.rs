@@ -86,12 +86,14 @@ fn source_addresses_when_blocking() {
 fn open_loop_with_epoll() {
     conformance::open_loop::keeps_its_rate(PROGRAM, &[], 3);
     conformance::open_loop::a_stall_is_seen(PROGRAM, &[]);
+    conformance::open_loop::a_connection_lost_while_waiting_is_replaced(PROGRAM, &[]);
 }
 
 #[test]
 fn open_loop_when_blocking() {
     conformance::open_loop::keeps_its_rate(PROGRAM, &blocking(), 1);
     conformance::open_loop::a_stall_is_seen(PROGRAM, &blocking());
+    conformance::open_loop::a_connection_lost_while_waiting_is_replaced(PROGRAM, &blocking());
 }
 
 /// Requests of a test of closes.
