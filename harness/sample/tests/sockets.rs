@@ -196,3 +196,53 @@ fn a_namespace_of_nobody_is_an_error() {
     let error = time_wait_count(u32::MAX).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
 }
+
+/// The newest value of a metric as soon as it is wanted; the kernel may need a moment for the last packet.
+fn live_until(sampler: &Sampler, metric: &str, wanted: impl Fn(i64) -> bool) -> i64 {
+    let start = Instant::now();
+    loop {
+        sampler.row_now().unwrap();
+        let value = sampler.live(metric).unwrap();
+        if wanted(value) || start.elapsed() > PATIENCE {
+            return value;
+        }
+    }
+}
+
+#[test]
+fn states_are_those_of_both_ends() {
+    // Other tests of this namespace have connections, too: the bounds are below, never above.
+    let listener = listener();
+    let sampler = watch(port(&listener), 3_600_000_000_000);
+    let ends: Vec<_> = (0..40).map(|_| connect(&listener)).collect();
+    assert!(live_until(&sampler, "sockets_established", |n| n >= 80) >= 80);
+    // One end closes, the other does not hear of it.
+    let (clients, targets): (Vec<_>, Vec<_>) = ends.into_iter().unzip();
+    drop(clients);
+    assert!(live_until(&sampler, "sockets_fin_wait", |n| n >= 40) >= 40);
+    assert!(live_until(&sampler, "sockets_close_wait", |n| n >= 40) >= 40);
+    drop(targets);
+}
+
+#[test]
+fn a_full_queue_has_a_limit_and_leaves_connects_without_an_answer() {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+    let socket = || {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        socket_with(AddressFamily::INET, SocketType::STREAM, flags, None).unwrap()
+    };
+    let listening = socket();
+    let any = std::net::SocketAddrV4::new(std::net::Ipv4Addr::LOCALHOST, 0);
+    rustix::net::bind(&listening, &any).unwrap();
+    rustix::net::listen(&listening, 1).unwrap();
+    let listener = TcpListener::from(listening);
+    let sampler = watch(port(&listener), 3_600_000_000_000);
+    // A limit of 1 lets 2 wait; the SYN of the others is dropped, and sent again a second later.
+    let connects: Vec<_> = (0..6).map(|_| socket()).collect();
+    for connect in &connects {
+        let _ = rustix::net::connect(connect, &listener.local_addr().unwrap());
+    }
+    assert_eq!(live_until(&sampler, "listen_queue", |n| n == 2), 2);
+    assert_eq!(sampler.live("listen_queue_limit"), Some(1));
+    assert!(live_until(&sampler, "sockets_syn_sent", |n| n >= 3) >= 3);
+}
