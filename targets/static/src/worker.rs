@@ -163,8 +163,11 @@ impl Worker {
             }
             self.site.timers.arm()?;
             self.sweep()?;
-            if self.stopping && self.conns.is_empty() {
-                return Ok(());
+            if self.stopping {
+                self.close_idle();
+                if self.conns.is_empty() {
+                    return Ok(());
+                }
             }
         }
     }
@@ -244,8 +247,8 @@ impl Worker {
         )?)
     }
 
-    /// Accepts who has been queued, then nobody; closes who asks nothing. Whoever has begun a
-    /// request gets its answer, with the last word "close".
+    /// Accepts who has been queued, then nobody. Whoever has begun a request gets its answer; from
+    /// now on answers say "close".
     fn stop(&mut self) -> std::io::Result<()> {
         if std::mem::replace(&mut self.stopping, true) || !self.shared.stop.load(Relaxed) {
             return Ok(());
@@ -260,11 +263,16 @@ impl Worker {
                 epoll::delete(&self.site.epoll, &*self.listener)?;
             }
         }
+        Ok(())
+    }
+
+    /// At the end of every turn of the end: an answer that was promised with "keep-alive" may have
+    /// left in it.
+    fn close_idle(&mut self) {
         let idle: Vec<u64> = self.conns.tokens_where(Conn::is_idle).collect();
         for token in idle {
             self.on_conn(token, |conn, site, buffer| conn.on_stop(site, buffer));
         }
-        Ok(())
     }
 
     /// Looks for connections that are silent for too long, at most once in `sweep_ns`: one pass

@@ -1,7 +1,7 @@
 //! Slow clients, and an end that lets others finish.
 
 use std::io::Read;
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -29,6 +29,8 @@ fn a_head_that_does_not_end_is_a_408_however_steadily_it_comes() {
     let late = client.response();
     assert_eq!((late.status, late.header("connection")), (408, "close"));
     client.expect_end();
+    // Ends the drip at once, and the target's patience with it.
+    client.stream().shutdown(Shutdown::Both).unwrap();
     drop(client);
     // Nothing at all is not worth an answer.
     let mut silent = Client::connect(address);
@@ -107,6 +109,7 @@ fn sigterm_finishes_what_has_begun_and_nothing_else() {
     assert!(refused());
     half.send(&GET[10..]);
     assert_eq!(waiting.response().status, 200);
+    waiting.expect_end();
     let last = half.response();
     assert_eq!((last.status, last.header("connection")), (200, "close"));
     half.expect_end();
