@@ -45,12 +45,21 @@ const CONTRACT: [&str; 34] = [
 ];
 /// Knobs and axes end here, measurements begin.
 const SETTINGS: usize = 12;
-const BEYOND: [&str; 5] = [
+const BEYOND: [&str; 14] = [
     "order",
     "series_source",
     "connect_p50_ns",
     "connect_p99_ns",
     "started",
+    "verdict",
+    "evidence",
+    "remedy",
+    "ceiling_per_s",
+    "ceiling_kind",
+    "early_per_s",
+    "sustained_per_s",
+    "unexplained_time",
+    "ceiling_from",
 ];
 
 fn text(t: &str) -> Value {
@@ -254,7 +263,7 @@ fn csv_is_plain_text() {
         lines[1]
     );
     assert!(
-        lines[1].ends_with(",private,3,client,50047,50047,2026-12-01T00:00:00Z"),
+        lines[1].contains(",private,3,client,50047,50047,2026-12-01T00:00:00Z,unexplained,"),
         "{}",
         lines[1]
     );
@@ -263,7 +272,7 @@ fn csv_is_plain_text() {
     assert_eq!(
         lines[2],
         format!(
-            "m/client=hyper,1,cell,error,\"died, \"\"signal 9\"\"\",,hyper,true,false,1,1,100{empty},1,,,,2026-12-01T00:00:00Z"
+            "m/client=hyper,1,cell,error,\"died, \"\"signal 9\"\"\",,hyper,true,false,1,1,100{empty},1,,,,2026-12-01T00:00:00Z,,,,,,,,,"
         )
     );
 }
@@ -285,6 +294,9 @@ fn parquet_reads_back_equal_and_nothing_is_left_beside() {
             ("samples", &tables.samples),
             ("errors", &tables.errors),
             ("histograms", &tables.histograms),
+            ("phases", &tables.phases),
+            ("breakpoints", &tables.breakpoints),
+            ("effects", &tables.effects),
         ] {
             let back = read_parquet(&at.join(format!("{name}.parquet")));
             assert_eq!(back.schema(), want.schema(), "{name}");

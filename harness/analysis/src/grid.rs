@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use polars::prelude::DataType;
+use polars::prelude::{DataFrame, DataType};
 use yieldpoint_protocol::ErrorKind;
 use yieldpoint_record::{AxisFact, Manifest, Role, Status, Trial, flag};
 use yieldpoint_terms::Value;
@@ -20,6 +20,8 @@ pub(crate) struct Axis {
     pub labels: Vec<String>,
     /// whether all its values are numbers
     pub numeric: bool,
+    /// its values as numbers, where they are (durations in ns)
+    pub numbers: Vec<Option<f64>>,
 }
 
 /// Place of a cell: an index into `labels` for each axis; `None` where the axis does not touch the cell
@@ -52,6 +54,18 @@ pub(crate) struct Cell<'a> {
     pub place: Place,
     /// every trial, measured or not
     pub all: Vec<Round<'a>>,
+    /// what most of its rounds were bound by
+    pub said: Option<Said>,
+}
+
+/// The verdict of a cell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Said {
+    pub verdict: String,
+    /// of the first round of this verdict
+    pub evidence: String,
+    /// of the same round
+    pub remedy: String,
 }
 
 /// The cells.
@@ -70,7 +84,16 @@ impl<'a> Grid<'a> {
         trials: &'a [Trial],
         tables: &Tables,
     ) -> anyhow::Result<Self> {
-        let numbers = numbers(tables)?;
+        Self::of_rows(manifest, trials, &tables.trials)
+    }
+
+    /// As [`Self::new`], from the table `trials` alone.
+    pub fn of_rows(
+        manifest: &'a Manifest,
+        trials: &'a [Trial],
+        rows: &DataFrame,
+    ) -> anyhow::Result<Self> {
+        let numbers = numbers(rows)?;
         let of_cells = || trials.iter().filter(|t| t.role == Role::Cell);
         let clients = Scale::new(manifest, "client", of_cells());
         let mut scales: Vec<(Axis, Scale)> = Vec::new();
@@ -85,6 +108,7 @@ impl<'a> Grid<'a> {
                         name,
                         labels,
                         numeric: scale.numeric,
+                        numbers: scale.numbers(),
                     },
                     scale,
                 ));
@@ -105,11 +129,13 @@ impl<'a> Grid<'a> {
                         .map(|(a, s)| s.index(trial, &a.name))
                         .collect(),
                     all: Vec::new(),
+                    said: None,
                 });
                 cells.len() - 1
             });
             cells[at].all.push(Round { trial, numbers });
         }
+        say(&mut cells, &by_id, trials, rows)?;
         for cell in &mut cells {
             cell.all.sort_by_key(|r| (r.trial.round, r.trial.order));
         }
@@ -200,6 +226,43 @@ impl<'a> Cell<'a> {
     }
 }
 
+/// Gives each cell the verdict of most of its rounds; of equally many the first.
+fn say(
+    cells: &mut [Cell],
+    by_id: &HashMap<&str, usize>,
+    trials: &[Trial],
+    rows: &DataFrame,
+) -> anyhow::Result<()> {
+    let [verdicts, evidence, remedies] = [
+        rows.column("verdict")?,
+        rows.column("evidence")?,
+        rows.column("remedy")?,
+    ];
+    let (verdicts, evidence, remedies) = (verdicts.str()?, evidence.str()?, remedies.str()?);
+    let mut votes: Vec<Vec<(&str, usize, usize)>> = vec![Vec::new(); cells.len()];
+    for (row, trial) in trials.iter().enumerate() {
+        let Some(verdict) = verdicts.get(row).filter(|_| trial.role == Role::Cell) else {
+            continue;
+        };
+        let Some(at) = by_id.get(trial.cell.as_str()) else {
+            continue;
+        };
+        match votes[*at].iter_mut().find(|v| v.0 == verdict) {
+            Some(vote) => vote.1 += 1,
+            None => votes[*at].push((verdict, 1, row)),
+        }
+    }
+    for (cell, votes) in cells.iter_mut().zip(votes) {
+        let most = votes.into_iter().rev().max_by_key(|v| v.1);
+        cell.said = most.map(|(verdict, _, row)| Said {
+            verdict: verdict.to_owned(),
+            evidence: evidence.get(row).unwrap_or_default().to_owned(),
+            remedy: remedies.get(row).unwrap_or_default().to_owned(),
+        });
+    }
+    Ok(())
+}
+
 /// The mark of a cell that met `address_not_available`.
 pub(crate) const RAN_OUT: &str = "ran out of ports";
 
@@ -231,6 +294,7 @@ struct Scale {
     labels: Vec<String>,
     numeric: bool,
     index: BTreeMap<Value, usize>,
+    values: Vec<Value>,
 }
 
 impl Scale {
@@ -254,8 +318,13 @@ impl Scale {
         Self {
             labels: values.iter().map(label).collect(),
             numeric,
-            index: values.into_iter().zip(0..).collect(),
+            index: values.iter().cloned().zip(0..).collect(),
+            values,
         }
+    }
+
+    fn numbers(&self) -> Vec<Option<f64>> {
+        self.values.iter().map(Value::as_f64).collect()
     }
 
     fn index(&self, trial: &Trial, name: &str) -> Option<usize> {
@@ -272,9 +341,9 @@ fn on_disk(value: &Value) -> Value {
 }
 
 /// The numbers of every row of `trials`.
-fn numbers(tables: &Tables) -> anyhow::Result<Vec<Numbers>> {
+fn numbers(rows: &DataFrame) -> anyhow::Result<Vec<Numbers>> {
     let column = |name: &str| -> anyhow::Result<Vec<Option<f64>>> {
-        let floats = tables.trials.column(name)?.cast(&DataType::Float64)?;
+        let floats = rows.column(name)?.cast(&DataType::Float64)?;
         Ok(floats.f64()?.iter().collect())
     };
     let good_per_s = column("good_per_s")?;
@@ -291,7 +360,7 @@ fn numbers(tables: &Tables) -> anyhow::Result<Vec<Numbers>> {
         time_wait_client: time_wait_client[i],
         time_wait_target: time_wait_target[i],
     };
-    Ok((0..tables.trials.height()).map(row).collect())
+    Ok((0..rows.height()).map(row).collect())
 }
 
 #[cfg(test)]

@@ -7,12 +7,15 @@
 //! A figure takes the numbers of its trials from the tables, so that a report never shows a number
 //! that its tables do not hold.
 
+mod breakpoints;
 mod columns;
+mod effects;
 mod errors;
 mod figures;
 mod grid;
 mod histograms;
 mod keys;
+mod phases;
 mod samples;
 mod stats;
 mod summary;
@@ -22,6 +25,7 @@ mod text;
 mod timeline;
 mod trials;
 mod values;
+mod why;
 mod write;
 
 use anyhow::Context as _;
@@ -45,12 +49,28 @@ pub struct Tables {
     pub errors: DataFrame,
     /// one row a trial, histogram and occupied slot
     pub histograms: DataFrame,
+    /// one row a trial and phase
+    pub phases: DataFrame,
+    /// one row a place along a numeric axis where throughput stops rising or falls
+    pub breakpoints: DataFrame,
+    /// one row an effect of one knob, or of two on each other
+    pub effects: DataFrame,
 }
 
 /// Makes the tables. What a trial does not have is null in its row.
 pub fn tables(manifest: &Manifest, trials: &[Trial]) -> anyhow::Result<Tables> {
+    let read = trials::Read::all(trials);
+    let times: Vec<why::Times> = read.iter().map(trials::Read::times).collect();
+    let whys = why::explain(manifest, trials, &times);
+    let of_trials = trials::table(manifest, trials, &read, &whys).context("table \"trials\"")?;
+    let grid = grid::Grid::of_rows(manifest, trials, &of_trials)?;
+    let breaks = breakpoints::find(&grid);
+    let effects = effects::find(&grid);
     Ok(Tables {
-        trials: trials::table(manifest, trials).context("table \"trials\"")?,
+        phases: phases::table(trials, &whys).context("table \"phases\"")?,
+        breakpoints: breakpoints::table(&grid, &breaks).context("table \"breakpoints\"")?,
+        effects: effects::table(&effects).context("table \"effects\"")?,
+        trials: of_trials,
         timeline: timeline::table(trials).context("table \"timeline\"")?,
         samples: samples::table(manifest, trials).context("table \"samples\"")?,
         errors: errors::table(trials).context("table \"errors\"")?,

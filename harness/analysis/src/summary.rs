@@ -120,10 +120,10 @@ mod tests {
     #[test]
     fn columns_are_aligned_and_notes_stand_last() {
         let want = "\
-client  threads  good/s  errors  connections  note
-ureq          1  12,345     0 %           20
-isahc        16                               error: died by signal 9
-ureq         16   1,000  20.0 %        2,000  ran out of ports, burst only
+client  threads  good/s  errors  connections  verdict          note
+ureq          1  12,345     0 %           20  unexplained
+isahc        16                                                error: died by signal 9
+ureq         16   1,000  20.0 %        2,000  ports_exhausted  ran out of ports, burst only
 ";
         assert_eq!(summary(&sample(), 200, false), want);
     }

@@ -7,6 +7,7 @@ use yieldpoint_terms::{SampleSeries, Value};
 
 use crate::samples::{cpu_us_per, growth, metric};
 use crate::values::{self, int};
+use crate::why::{Times, Why};
 use crate::{histograms, keys, timeline};
 
 /// Knobs that have a column whether they vary or not.
@@ -25,11 +26,16 @@ pub(crate) fn value<'a>(trial: &'a Trial, name: &str) -> Option<&'a Value> {
     on_axis.map(|(_, v)| v).or_else(|| trial.knobs.get(name))
 }
 
-/// Makes the table, in the order of the journal.
-pub(crate) fn table(manifest: &Manifest, trials: &[Trial]) -> anyhow::Result<DataFrame> {
-    let read = Read::all(trials);
+/// Makes the table, in the order of the journal; `read` and `whys` are those of the same trials.
+pub(crate) fn table(
+    manifest: &Manifest,
+    trials: &[Trial],
+    read: &[Read],
+    whys: &[Why],
+) -> anyhow::Result<DataFrame> {
     let before = keys(trials);
-    let after = measured(trials, &read);
+    let mut after = measured(trials, read);
+    after.extend(explained(whys));
     let names = setting_names(manifest);
     let mut settings = Vec::with_capacity(names.len());
     for name in &names {
@@ -78,14 +84,16 @@ fn keys(trials: &[Trial]) -> Vec<Column> {
 /// Percentiles of one trial: what is worth decoding its histograms for, and no more, so that memory does not
 /// grow by a histogram a trial.
 #[derive(Default)]
-struct Read {
+pub(crate) struct Read {
     latency: [Option<u64>; 4],
     max: Option<u64>,
     connect: [Option<u64>; 2],
+    latency_mean: Option<f64>,
+    connect_mean: Option<f64>,
 }
 
 impl Read {
-    fn all(trials: &[Trial]) -> Vec<Self> {
+    pub fn all(trials: &[Trial]) -> Vec<Self> {
         let one = |t: &Trial| t.outcome.as_ref().map_or_else(Self::default, Self::new);
         trials.iter().map(one).collect()
     }
@@ -95,11 +103,22 @@ impl Read {
         if let Some(latency) = histograms::decode(&outcome.latency) {
             read.latency = [0.5, 0.9, 0.99, 0.999].map(|q| histograms::percentile(&latency, q));
             read.max = histograms::percentile(&latency, 1.0);
+            read.latency_mean = (!latency.is_empty()).then(|| latency.mean());
         }
         if let Some(connect) = histograms::decode(&outcome.connect) {
             read.connect = [0.5, 0.99].map(|q| histograms::percentile(&connect, q));
+            read.connect_mean = (!connect.is_empty()).then(|| connect.mean());
         }
         read
+    }
+
+    /// What a verdict asks of the histograms.
+    pub fn times(&self) -> Times {
+        Times {
+            latency_mean_ns: self.latency_mean,
+            connect_mean_ns: self.connect_mean,
+            connect_p99_ns: self.connect[1],
+        }
     }
 }
 
@@ -154,6 +173,29 @@ fn measured(trials: &[Trial], read: &[Read]) -> Vec<Column> {
         times("connect_p50_ns", &|r| r.connect[0]),
         times("connect_p99_ns", &|r| r.connect[1]),
         texts("started", &|t| Some(t.started.clone())),
+    ]
+}
+
+/// Why each trial is as it is.
+fn explained(whys: &[Why]) -> Vec<Column> {
+    let texts = |name: &str, of: &dyn Fn(&Why) -> Option<String>| {
+        Column::new(name.into(), whys.iter().map(of).collect::<Vec<_>>())
+    };
+    let floats = |name: &str, of: &dyn Fn(&Why) -> Option<f64>| {
+        Column::new(name.into(), whys.iter().map(of).collect::<Vec<_>>())
+    };
+    vec![
+        texts("verdict", &|w| Some(w.verdict.as_ref()?.name())),
+        texts("evidence", &|w| Some(w.verdict.as_ref()?.evidence())),
+        texts("remedy", &|w| Some(w.verdict.as_ref()?.remedy())),
+        floats("ceiling_per_s", &|w| Some(w.ceiling.as_ref()?.per_s)),
+        texts("ceiling_kind", &|w| {
+            Some(w.ceiling.as_ref()?.kind.to_owned())
+        }),
+        floats("early_per_s", &|w| w.early_per_s),
+        floats("sustained_per_s", &|w| w.sustained_per_s),
+        floats("unexplained_time", &|w| w.unexplained_time),
+        texts("ceiling_from", &|w| Some(w.ceiling.as_ref()?.from.clone())),
     ]
 }
 

@@ -12,10 +12,13 @@ use crate::Tables;
 
 impl Tables {
     /// Every table with its name, in order of the names.
-    pub(crate) fn named(&self) -> [(&'static str, &DataFrame); 5] {
+    pub(crate) fn named(&self) -> [(&'static str, &DataFrame); 8] {
         [
+            ("breakpoints", &self.breakpoints),
+            ("effects", &self.effects),
             ("errors", &self.errors),
             ("histograms", &self.histograms),
+            ("phases", &self.phases),
             ("samples", &self.samples),
             ("timeline", &self.timeline),
             ("trials", &self.trials),

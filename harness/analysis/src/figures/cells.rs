@@ -3,18 +3,21 @@
 use yieldpoint_figures::{Column, Row, Table};
 use yieldpoint_record::Status;
 
-use crate::grid::{Cell, Grid, Numbers};
+use crate::grid::{Cell, Grid, Numbers, Said};
 use crate::{histograms, text};
 
 /// Heading of the throughput column; those before it are coordinates.
 pub(crate) const GOOD: &str = "good/s";
+/// Heading of what bound the cell.
+pub(crate) const VERDICT: &str = "verdict";
+const EVIDENCE: &str = "evidence";
 /// Heading of the last column.
 pub(crate) const NOTE: &str = "note";
 /// Columns beside the coordinates that a terminal shows.
-pub(crate) const SHORT: [&str; 4] = [GOOD, "errors", "connections", NOTE];
+pub(crate) const SHORT: [&str; 5] = [GOOD, "errors", "connections", VERDICT, NOTE];
 
 /// (name, unit, meaning)
-const NUMBERS: [(&str, &str, &str); 11] = [
+const NUMBERS: [(&str, &str, &str); 13] = [
     (
         GOOD,
         "median (least–greatest)",
@@ -65,6 +68,16 @@ const NUMBERS: [(&str, &str, &str); 11] = [
         "measured",
         "Rounds that count, of those that ran.",
     ),
+    (
+        VERDICT,
+        "",
+        "What bound most of the rounds; two causes where two stand side by side.",
+    ),
+    (
+        EVIDENCE,
+        "",
+        "What the verdict rests on, from the first round that it bound.",
+    ),
     (NOTE, "", "What to know before believing the row."),
 ];
 
@@ -84,7 +97,7 @@ pub(super) fn table(grid: &Grid) -> Table {
     columns.extend(NUMBERS.iter().map(|(name, unit, doc)| Column {
         name: (*name).to_owned(),
         unit: (*unit).to_owned(),
-        number: *name != NOTE,
+        number: ![VERDICT, EVIDENCE, NOTE].contains(name),
         doc: (*doc).to_owned(),
     }));
     Table {
@@ -112,6 +125,8 @@ fn row(grid: &Grid, cell: &Cell) -> Row {
         median(cell, |n| n.time_wait_client, text::counted),
         median(cell, |n| n.time_wait_target, text::counted),
         rounds(cell),
+        said(cell, |s| &s.verdict),
+        said(cell, |s| &s.evidence),
         (note(cell), None),
     ]);
     let (cells, keys) = entries.into_iter().unzip();
@@ -188,6 +203,15 @@ fn rounds(cell: &Cell) -> Entry {
         format!("{ok} of {all}")
     };
     (shown, Some(ok as f64))
+}
+
+fn said(cell: &Cell, of: fn(&Said) -> &str) -> Entry {
+    (
+        cell.said
+            .as_ref()
+            .map_or_else(String::new, |s| of(s).to_owned()),
+        None,
+    )
 }
 
 /// Marks, flags and the reasons of trials that do not count.
@@ -276,6 +300,8 @@ mod tests {
         assert_eq!(cell(&row, "errors"), "20.0 %");
         assert_eq!(cell(&row, "TIME_WAIT client"), "2,000");
         assert_eq!(cell(&row, "rounds"), "2 of 3");
+        assert_eq!(cell(&row, VERDICT), "ports_exhausted");
+        assert!(cell(&row, EVIDENCE).contains("2,000 connections with 2,000 ports"));
         assert_eq!(raw.mark.as_deref(), Some("ran out of ports, burst only"));
     }
 

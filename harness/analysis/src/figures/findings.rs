@@ -1,10 +1,13 @@
 //! What the data say, in sentences; never more than they carry.
 //!
+//! The verdicts lead: what bound the cells, and where along an axis throughput bends or falls, a sentence each.
+//!
 //! Cells that ran out of ports are named as such and left out of the comparisons of clients: their numbers are
 //! those of the ports. Cells that saw the burst only are compared, and the sentence says that it compares bursts.
 
 use std::collections::BTreeMap;
 
+use crate::breakpoints::{self, Breakpoint};
 use crate::grid::{Cell, Grid, Numbers, Place, no_port_free, ports};
 use crate::stats::{Ratio, Spread, paired_ratio};
 use crate::text;
@@ -13,7 +16,10 @@ use crate::timeline::zero;
 /// Combinations of the axes that are described one by one where ports ran out.
 const DETAILS: usize = 3;
 
-/// At most eight sentences, most important first.
+/// Breakpoints that are described one by one, the greatest falls first.
+const BREAKPOINTS: usize = 3;
+
+/// At most twelve sentences, most important first.
 pub(super) fn findings(grid: &Grid) -> Vec<String> {
     let measured = grid
         .cells
@@ -25,7 +31,9 @@ pub(super) fn findings(grid: &Grid) -> Vec<String> {
             "No trial was measured: there is no finding. The warnings say why.".to_owned(),
         ];
     }
-    let mut out = ran_out(grid, measured);
+    let mut out = breaks(grid);
+    out.extend(verdicts(grid));
+    out.extend(ran_out(grid, measured));
     out.extend(fastest(grid));
     out.extend(keep_alive(grid));
     let cpu = per_client(grid, "CPU per good request", "µs", |n| n.cpu_us_per_good);
@@ -34,6 +42,84 @@ pub(super) fn findings(grid: &Grid) -> Vec<String> {
     });
     out.extend(cpu.into_iter().chain(memory));
     out
+}
+
+/// One sentence a breakpoint: where, by how much, and what binds on both sides.
+fn breaks(grid: &Grid) -> Vec<String> {
+    let mut found = breakpoints::find(grid);
+    found.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
+    let rest = found.len().saturating_sub(BREAKPOINTS);
+    let shown = found.iter().take(BREAKPOINTS);
+    let mut out: Vec<String> = shown.map(|b| break_text(grid, b)).collect();
+    if let Some(last) = out.last_mut().filter(|_| rest > 0) {
+        last.push_str(&format!(
+            " {} more in the table \"breakpoints\".",
+            text::plural(rest, "breakpoint")
+        ));
+    }
+    out
+}
+
+fn break_text(grid: &Grid, b: &Breakpoint) -> String {
+    let cell = &grid.cells[b.cells.0];
+    let held = grid.place_text(&cell.place, Some(b.axis));
+    let held = if held.is_empty() {
+        held
+    } else {
+        format!(", {held}")
+    };
+    let level = |cell| breakpoints::level(grid, b, cell).unwrap_or_default();
+    let does = if b.kind == breakpoints::CLIFF {
+        "throughput falls to"
+    } else {
+        "throughput stops rising, with"
+    };
+    let interval = b.interval.map_or_else(String::new, |(low, high)| {
+        format!(
+            " (95 % interval {}–{})",
+            text::times(low),
+            text::times(high)
+        )
+    });
+    let said = |i: usize| grid.cells[i].said.as_ref();
+    let verdict = |i: usize| said(i).map_or("nothing that was measured", |s| s.verdict.as_str());
+    let (below, above) = (verdict(b.cells.0), verdict(b.cells.1));
+    let bound = if below == above {
+        format!("bound by {above} on both sides")
+    } else {
+        format!("bound by {below} before and by {above} after")
+    };
+    let why = said(b.cells.1).map_or_else(String::new, |s| format!(": {}", s.evidence));
+    format!(
+        "{}{held}: from {} = {} to {} {does} {}{interval}, {bound}{why}.",
+        grid.clients[cell.client],
+        grid.axes[b.axis].name,
+        level(b.cells.0),
+        level(b.cells.1),
+        text::times(b.ratio),
+    )
+}
+
+/// What bound how many cells; what nothing explains stands last.
+fn verdicts(grid: &Grid) -> Option<String> {
+    let mut cells: BTreeMap<&str, usize> = BTreeMap::new();
+    for said in grid.cells.iter().filter_map(|c| c.said.as_ref()) {
+        *cells.entry(&said.verdict).or_default() += 1;
+    }
+    let measured: usize = cells.values().sum();
+    let mut each: Vec<(&str, usize)> = cells.into_iter().collect();
+    each.sort_by_key(|(verdict, n)| (*verdict == "unexplained", std::cmp::Reverse(*n)));
+    let each: Vec<_> = each
+        .into_iter()
+        .map(|(verdict, n)| format!("{} {n}", verdict.replace(',', " with ")))
+        .collect();
+    (measured > 0).then(|| {
+        format!(
+            "What bound {}: {}.",
+            text::plural(measured, "measured cell"),
+            each.join(", ")
+        )
+    })
 }
 
 /// Where no local port was free.
@@ -385,6 +471,7 @@ mod tests {
         assert_eq!(
             findings_of(&manifest, &trials),
             [
+                "What bound 8 measured cells: ports_exhausted 2, unexplained 6.",
                 "2 of 8 measured cells ran out of local ports (address_not_available).",
                 "hyper and ureq, keep_alive = true, requests_per_iteration = 1: opened exactly as many connections as there are ports (2,000), then no local port was free, first after 300 ms; TIME_WAIT at the client's end 2,000.",
                 "hyper had the highest median throughput in all 3 comparable combinations (2.00× the next); the fastest: hyper, keep_alive = true, requests_per_iteration = 100 with 12,000 good requests/s (one round). Left out: 1 combination in which a client ran out of ports or was not measured.",
@@ -435,9 +522,9 @@ mod tests {
         broke.outcome.as_mut().unwrap().total.connections = 1_990;
         let found = findings_of(&manifest, &trials);
         assert!(
-            found[1].contains("opened 1,990–2,000 connections with 2,000 ports"),
+            found[2].contains("opened 1,990–2,000 connections with 2,000 ports"),
             "{}",
-            found[1]
+            found[2]
         );
     }
 
@@ -451,11 +538,34 @@ mod tests {
             .map(|t| synthetic::ran_out(at(t), 2_000))
             .collect();
         let found = findings_of(&manifest, &trials);
-        assert!(found.len() <= 8, "{found:#?}");
+        assert!(found.len() <= 12, "{found:#?}");
         assert!(
-            found[0].contains("9 of 9 measured cells") && found[0].contains("other 6 cells"),
+            found[1].contains("9 of 9 measured cells") && found[1].contains("other 6 cells"),
             "{}",
-            found[0]
+            found[1]
+        );
+    }
+
+    #[test]
+    fn a_breakpoint_leads_and_names_what_binds_on_both_sides() {
+        let threads = [1, 2, 4].map(Value::Int);
+        let manifest = synthetic::manifest(&[("threads", &threads)]);
+        let at = |t: &Value| synthetic::at(synthetic::trial("ureq", 1), "threads", t.clone());
+        let trials = [
+            synthetic::good(at(&threads[0]), 4_000),
+            synthetic::good(at(&threads[1]), 8_000),
+            synthetic::ran_out(at(&threads[2]), 2_000),
+        ];
+        let found = findings_of(&manifest, &trials);
+        assert_eq!(
+            found[0],
+            "ureq: from threads = 2 to 4 throughput falls to 0.250×, bound by unexplained before and by \
+             ports_exhausted after: 2,000 connections with 2,000 ports, TIME_WAIT 20 at most, none free from \
+             second 0.3; 20.0 % of the requests found no port."
+        );
+        assert_eq!(
+            found[1],
+            "What bound 3 measured cells: ports_exhausted 1, unexplained 2."
         );
     }
 
@@ -469,7 +579,7 @@ mod tests {
             assert!(found[0].starts_with("No trial was measured"));
         }
         let held = findings_of(&manifest, &[synthetic::trial("ureq", 1)]);
-        assert_eq!(held[0], "None of 1 measured cell ran out of local ports.");
+        assert_eq!(held[1], "None of 1 measured cell ran out of local ports.");
         assert!(
             !held.iter().any(|f| f.contains("fastest")),
             "one client is no comparison"

@@ -4,7 +4,7 @@ use yieldpoint_figures::Fact;
 use yieldpoint_record::Manifest;
 
 /// Words, then columns.
-pub(crate) const WORDS: [(&str, &str); 34] = [
+pub(crate) const WORDS: [(&str, &str); 47] = [
     (
         "good request",
         "A complete response of the expected status and length. Throughput always means good requests per second.",
@@ -129,6 +129,55 @@ pub(crate) const WORDS: [(&str, &str); 34] = [
         "ns, number. Slots of the histograms: the greatest time that falls into the slot, and how many did.",
     ),
     (
+        "verdict",
+        "What bound the trial: ports_exhausted, port_search, client_cpu, client_memory, target_cpu, target_latency, accept_queue, fd_limit, bandwidth, target_errors, keepalive_limit, pacing, noisy_machine or unexplained; two joined by a comma where two stand side by side. Never more than the evidence allows.",
+    ),
+    (
+        "evidence, remedy",
+        "What the verdict rests on, in figures, and what would help; the gain is a bound from other cells, not a promise.",
+    ),
+    (
+        "ceiling_per_s, ceiling_kind, ceiling_from",
+        "1/s. The least upper bound of throughput that is known, the resource that sets it, and how it was computed: from laws of the kernel, from what was asked and from other cells, never from the trial itself.",
+    ),
+    (
+        "early_per_s",
+        "1/s. Responses in the first 10 s of the window, or in its first phase where that is shorter.",
+    ),
+    (
+        "sustained_per_s",
+        "1/s. What lasts: over whole cycles of the ports, burst start to burst start; missing where the ports were burned and no whole cycle was seen.",
+    ),
+    (
+        "unexplained_time",
+        "Share. 1 − throughput × mean response time ÷ users (Little's law): the users' time that is not response time. Missing where requests failed, and in an open loop.",
+    ),
+    (
+        "phase",
+        "burst: ports are free; search: over half of them are in TIME_WAIT and connect() looks for one; exhausted: none is free; recovery: they come back, or a level that fell is reached again; decay: a level fell by a quarter; steady: none of these.",
+    ),
+    ("start_ms, end_ms", "ms from go."),
+    (
+        "axis, fixed",
+        "The numeric axis along which throughput breaks, and the other coordinates, which are held.",
+    ),
+    (
+        "below, above",
+        "The last value of the axis before the breakpoint and the first after it; verdict_below and verdict_above are theirs.",
+    ),
+    (
+        "verdict_below, verdict_above",
+        "What bound most rounds of the cells on both sides of a breakpoint.",
+    ),
+    (
+        "knobs",
+        "The change whose effect it is (\"threads=1→3\"), or two, whose effect on each other it is: 1 means none.",
+    ),
+    (
+        "ratio, ratio_low, ratio_high",
+        "Throughput after ÷ before, geometric mean paired by round, with its 95 % t interval from eight rounds on.",
+    ),
+    (
         "order, started",
         "Place of the trial in the run from 0, and when it began (UTC).",
     ),
@@ -202,6 +251,9 @@ mod tests {
             &made.samples,
             &made.errors,
             &made.histograms,
+            &made.phases,
+            &made.breakpoints,
+            &made.effects,
         ] {
             for name in synthetic::names(table) {
                 assert!(

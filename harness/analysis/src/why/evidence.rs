@@ -1,0 +1,741 @@
+//! What is known of one trial, as plain numbers: the only file of this folder that reads a trial.
+
+use std::collections::BTreeMap;
+
+use yieldpoint_protocol::ErrorKind;
+use yieldpoint_record::{Manifest, Role, Status, Trial, flag};
+use yieldpoint_terms::{SampleSeries, Value};
+
+use super::phases::{Course, Ports, Slots, course};
+
+/// Times that come from the histograms of a trial, which are decoded elsewhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Times {
+    /// mean latency of the good requests of the window, a connect included, ns
+    pub latency_mean_ns: Option<f64>,
+    /// mean time of connect(), ns
+    pub connect_mean_ns: Option<f64>,
+    /// 99 of 100 connects took no longer, ns
+    pub connect_p99_ns: Option<u64>,
+}
+
+/// What is known of one trial that was measured. `None`: not measured, or not asked for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Evidence {
+    pub cell: String,
+    pub client: String,
+    /// run for a ceiling: the reference client
+    pub reference: bool,
+    /// what must be equal for two rates of the target to be comparable
+    pub target_key: String,
+    /// what must be equal for two loads of one client to be comparable
+    pub client_key: String,
+
+    // Asked for.
+    pub window_s: f64,
+    pub users: Option<f64>,
+    /// loop threads of all processes
+    pub threads: Option<f64>,
+    /// requests on one connection before the client or the target closes it
+    pub requests_per_connection: Option<f64>,
+    /// responses on a connection after which the target closes it, where the client would go on
+    pub keepalive_limit: Option<f64>,
+    /// requests per second, of an open loop
+    pub rate: Option<f64>,
+    /// what the link carries, bits per second and direction
+    pub link_bit_per_s: Option<f64>,
+    /// descriptors a process may have
+    pub fd_limit: Option<f64>,
+    /// length of the accept queue
+    pub backlog: Option<f64>,
+
+    // Ports.
+    /// local ports × source addresses
+    pub ports: Option<f64>,
+    /// a port in TIME_WAIT may be taken again after so long, s; `None`: not before its end
+    pub reuse_after_s: Option<f64>,
+    /// share of the connections that leave TIME_WAIT at the client, 0–1
+    pub client_closes: Option<f64>,
+    pub time_wait_peak: Option<f64>,
+    /// when TIME_WAIT first passed half of the ports, s from `go`
+    pub half_used_s: Option<f64>,
+    /// when the first request found no port, s from `go`
+    pub no_port_s: Option<f64>,
+    /// whether entries were dropped at their limit, which frees ports
+    pub time_wait_overflow: bool,
+
+    // Outcome.
+    pub good_per_s: Option<f64>,
+    pub attempts: f64,
+    pub connections: f64,
+    pub errors: BTreeMap<ErrorKind, f64>,
+    /// text of the first error of kind "other"
+    pub other_example: Option<String>,
+    pub latency_mean_s: Option<f64>,
+    pub connect_mean_s: Option<f64>,
+    pub connect_p99_s: Option<f64>,
+    pub course: Course,
+
+    // Machine.
+    /// CPU time of the client ÷ what its threads could have had, 0–1
+    pub client_cpu: Option<f64>,
+    /// CPUs the client can use: of its set, and no more than it has threads
+    pub client_cores: Option<f64>,
+    /// busy time of the client's set ÷ its CPUs, where it has threads for all of them, 0–1
+    pub client_set_busy: Option<f64>,
+    /// the same of the target
+    pub target_cpu: Option<f64>,
+    pub target_cores: Option<f64>,
+    /// the same of the target
+    pub target_set_busy: Option<f64>,
+    /// CPU time of the client per good request, s
+    pub client_cpu_s_per_good: Option<f64>,
+    /// CPU time of the client per connection during the first phase, s
+    pub burst_cpu_s: Option<f64>,
+    /// CPU time of the client per connection while it searched for ports, s
+    pub search_cpu_s: Option<f64>,
+    pub client_memory_share: Option<f64>,
+    pub client_fds_peak: Option<f64>,
+    pub target_fds_peak: Option<f64>,
+    pub listen_queue_peak: Option<f64>,
+    pub listen_drops: Option<f64>,
+    pub closed_by_target: Option<f64>,
+    /// bytes of the busier direction on the link per second, headers included as far as they can be counted
+    pub link_used_bit_per_s: Option<f64>,
+    /// time stolen by the hypervisor, share of one CPU
+    pub steal: Option<f64>,
+    pub noisy: bool,
+    pub shared_cpus: bool,
+}
+
+/// Requests per second of a load, not of what is loaded: equal targets may be loaded differently.
+const LOAD: [&str; 8] = [
+    "client",
+    "threads",
+    "users_per_thread",
+    "processes",
+    "rate",
+    "arrival",
+    "duration",
+    "warmup",
+];
+/// Most that a segment of an MTU of 1,500 carries, and its headers of Ethernet, IP and TCP with timestamps.
+const SEGMENT: f64 = 1_448.0;
+const SEGMENT_OVERHEAD: f64 = 66.0;
+/// What a connection costs beside its data: the target's SYN-ACK and its last ACK or FIN.
+const CONNECTION_OVERHEAD: f64 = 74.0 + SEGMENT_OVERHEAD;
+
+impl Evidence {
+    /// Reads a trial; `None` if it was not measured.
+    pub fn of(manifest: &Manifest, trial: &Trial, times: &Times) -> Option<Self> {
+        let outcome = trial
+            .outcome
+            .as_ref()
+            .filter(|_| trial.status == Status::Ok)?;
+        let window_ns = outcome.window_end_ns.checked_sub(outcome.window_start_ns)?;
+        if window_ns == 0 {
+            return None;
+        }
+        let window_s = window_ns as f64 / 1e9;
+        let asked = Asked(trial);
+        let go = trial.start_at_ns.unwrap_or(outcome.window_start_ns);
+        let since_go = |ns: u64| ns.saturating_sub(go) as f64 / 1e9;
+        let samples = Sampled {
+            samples: trial.samples.as_ref(),
+            from: outcome.window_start_ns,
+            to: outcome.window_end_ns,
+        };
+        let testimony = trial.testimony.as_ref();
+        let has = |f: &str| trial.flags.iter().any(|x| x == f);
+
+        let mut errors = BTreeMap::new();
+        for e in &outcome.errors {
+            *errors.entry(e.kind).or_insert(0.0) += e.count as f64;
+        }
+        let no_port =
+            |k: ErrorKind| matches!(k, ErrorKind::AddressNotAvailable | ErrorKind::AddressInUse);
+        let first_refused = outcome
+            .errors
+            .iter()
+            .filter(|e| no_port(e.kind) && e.count > 0);
+        let no_port_s = first_refused
+            .map(|e| since_go(e.first_ns))
+            .min_by(f64::total_cmp);
+
+        let threads = asked
+            .number("threads")
+            .map(|t| t * asked.number("processes").unwrap_or(1.0));
+        let users = threads
+            .zip(asked.number("users_per_thread"))
+            .map(|(t, u)| t * u);
+        let client_set = cores(
+            asked
+                .text("lab.cpus.client")
+                .unwrap_or(&manifest.lab.client_cpus),
+        );
+        let target_set = cores(
+            asked
+                .text("lab.cpus.target")
+                .unwrap_or(&manifest.lab.target_cpus),
+        );
+        let client_cores = client_set.map(|c| threads.map_or(c, |t| c.min(t)));
+        let workers = asked.number("target.workers");
+        let target_cores = target_set.map(|c| workers.map_or(c, |w| c.min(w)));
+
+        let ports = asked.ports();
+        let time_wait_peak = samples.peak("sockets_time_wait");
+        let client_closes = client_closes(trial, window_s);
+        let reuse_after_s = asked.reuse_after_s();
+        // Entries of the target's end stand in the same count, so only the client's share of it takes ports.
+        let half_used_s = ports.zip(client_closes).and_then(|(ports, share)| {
+            let half = |n: i64| n as f64 * share > ports / 2.0;
+            samples.first("sockets_time_wait", half).map(since_go)
+        });
+        let burned = reuse_after_s.is_none() && (no_port_s.is_some() || half_used_s.is_some());
+        let ports_seen = match (burned, has(flag::BURST_ONLY)) {
+            (true, _) => Ports::Burned,
+            (false, true) => Ports::WouldRunOut,
+            (false, false) => Ports::Free,
+        };
+        let course = course(&slots(trial), ports_seen);
+
+        let cpu_per = |name: &str, slots: &Slots| -> Option<f64> {
+            let phase = course.phases.iter().find(|p| p.name == name)?;
+            let at = |ms: u64| samples.at("client_cpu_ns", go + ms * 1_000_000);
+            let cpu = at(phase.end_ms)? - at(phase.start_ms)?;
+            let from =
+                (phase.start_ms.saturating_sub(slots.start_ms) / slots.slot_ms.max(1)) as usize;
+            let to = (phase.end_ms.saturating_sub(slots.start_ms) / slots.slot_ms.max(1)) as usize;
+            let n: u64 = slots.good.get(from..to)?.iter().sum();
+            (n > 0).then(|| cpu / 1e9 / n as f64)
+        };
+        let connected = connections(trial);
+        let share = |cpu: Option<f64>, cores: Option<f64>| {
+            cpu.zip(cores)
+                .map(|(cpu, cores)| cpu / 1e9 / window_s / cores)
+        };
+        // Busy time counts interrupts and others too; it says something where every CPU of the set is in use.
+        let busy = |metric: &str, set: Option<f64>, used: Option<f64>| {
+            let whole = set.filter(|_| set == used);
+            share(samples.growth(metric), whole)
+        };
+        let client_cpu_ns = samples.growth("client_cpu_ns");
+        let good = outcome.window.good as f64;
+        let keepalive_limit = asked.keepalive_limit();
+        Some(Self {
+            cell: trial.cell.clone(),
+            client: asked.text("client").unwrap_or_default().to_owned(),
+            reference: trial.role == Role::Ceiling,
+            target_key: asked.key(&[]),
+            client_key: asked.key(&["client"]),
+            window_s,
+            users,
+            threads,
+            requests_per_connection: asked.requests_per_connection(),
+            keepalive_limit,
+            rate: asked.number("rate"),
+            link_bit_per_s: asked.text("lab.rate").and_then(bit_per_s),
+            fd_limit: asked.number("lab.nofile"),
+            backlog: asked.backlog(),
+            ports,
+            reuse_after_s,
+            client_closes,
+            time_wait_peak,
+            half_used_s,
+            no_port_s,
+            time_wait_overflow: has(flag::TIME_WAIT_OVERFLOW),
+            good_per_s: Some(good / window_s),
+            attempts: outcome.total.attempts as f64,
+            connections: outcome.total.connections as f64,
+            errors,
+            other_example: outcome
+                .errors
+                .iter()
+                .find(|e| e.kind == ErrorKind::Other)
+                .map(|e| e.example.clone()),
+            latency_mean_s: times.latency_mean_ns.map(|ns| ns / 1e9),
+            connect_mean_s: times.connect_mean_ns.map(|ns| ns / 1e9),
+            connect_p99_s: times.connect_p99_ns.map(|ns| ns as f64 / 1e9),
+            client_cpu: share(client_cpu_ns, client_cores),
+            client_cores,
+            client_set_busy: busy("client_set_busy_ns", client_set, client_cores),
+            target_set_busy: busy("target_set_busy_ns", target_set, target_cores),
+            target_cpu: share(samples.growth("target_cpu_ns"), target_cores),
+            target_cores,
+            client_cpu_s_per_good: client_cpu_ns
+                .filter(|_| good > 0.0)
+                .map(|ns| ns / 1e9 / good),
+            burst_cpu_s: cpu_per(super::phases::BURST, &connected),
+            search_cpu_s: cpu_per(super::phases::SEARCH, &connected),
+            client_memory_share: samples
+                .peak("client_rss_peak_kib")
+                .filter(|_| manifest.machine.memory_kib > 0)
+                .map(|kib| kib / manifest.machine.memory_kib as f64),
+            client_fds_peak: samples.peak("client_fds"),
+            target_fds_peak: samples.peak("target_fds"),
+            listen_queue_peak: testimony.map(|t| t.listen_queue_peak as f64),
+            listen_drops: samples.whole_growth("tcp_listen_drops"),
+            closed_by_target: testimony.map(|t| t.closed_by_target as f64),
+            link_used_bit_per_s: testimony.and_then(|t| {
+                let served = t.responses.values().sum::<u64>() as f64;
+                let size = t.bytes_out as f64 / served.max(1.0);
+                let segments = (size / SEGMENT).ceil().max(1.0);
+                let requests = served * (size + segments * SEGMENT_OVERHEAD);
+                let bytes = requests + t.connections as f64 * CONNECTION_OVERHEAD;
+                trial_s(trial)
+                    .filter(|_| served > 0.0)
+                    .map(|s| bytes * 8.0 / s)
+            }),
+            steal: samples.growth("cpu_steal_ns").map(|ns| ns / 1e9 / window_s),
+            noisy: has(flag::NOISY),
+            shared_cpus: has(flag::SHARED_CPUS),
+            course,
+        })
+    }
+
+    /// Failed requests of these kinds.
+    pub fn failed(&self, kinds: &[ErrorKind]) -> f64 {
+        kinds.iter().filter_map(|k| self.errors.get(k)).sum()
+    }
+
+    /// Little's law: 1 − X·R ÷ users, the share of the users' time that is not response time (work of the
+    /// client, ramp-up, ended threads). `None` in an open loop, and where requests failed: their time is not
+    /// recorded.
+    pub fn unexplained_time(&self) -> Option<f64> {
+        let failed: f64 = self.errors.values().sum();
+        if self.rate.is_some() || failed > 0.01 * self.attempts {
+            return None;
+        }
+        let (x, r) = (self.good_per_s?, self.latency_mean_s?);
+        self.users.filter(|u| *u > 0.0).map(|u| 1.0 - x * r / u)
+    }
+
+    /// The rate that a bound is held against: what lasts, where that is known.
+    pub fn lasting_per_s(&self) -> Option<f64> {
+        self.course.sustained_per_s.or(self.good_per_s)
+    }
+}
+
+/// The knobs and sysctls of a trial.
+struct Asked<'a>(&'a Trial);
+
+impl Asked<'_> {
+    fn value(&self, name: &str) -> Option<&Value> {
+        self.0.knobs.get(name)
+    }
+    fn number(&self, name: &str) -> Option<f64> {
+        self.value(name)?.as_f64()
+    }
+    fn text(&self, name: &str) -> Option<&str> {
+        match self.value(name)? {
+            Value::Text(t) => Some(t),
+            _ => None,
+        }
+    }
+    fn is(&self, name: &str) -> Option<bool> {
+        match self.value(name)? {
+            Value::Bool(b) => Some(*b),
+            _ => None,
+        }
+    }
+    fn sysctl(&self, name: &str) -> Option<&str> {
+        self.0.sysctls.get(name).map(String::as_str)
+    }
+
+    /// Every knob but those of the load, as one text; `and` are kept.
+    fn key(&self, and: &[&str]) -> String {
+        let of_the_load = |name: &str| {
+            let load = LOAD.contains(&name) && !and.contains(&name);
+            let options = name.starts_with("options.") && !and.contains(&"client");
+            load || options
+        };
+        let kept = self.0.knobs.0.iter().filter(|(name, _)| !of_the_load(name));
+        kept.map(|(name, value)| format!("{name}={value};"))
+            .collect()
+    }
+
+    /// The keep-alive limit of the target where the client would use a connection for longer.
+    fn keepalive_limit(&self) -> Option<f64> {
+        let limit = self.number("target.keepalive_requests")?;
+        let per_iteration = self.number("requests_per_iteration").unwrap_or(1.0);
+        let longer = self.is("same_user")? || per_iteration > limit;
+        (self.is("keep_alive")? && longer).then_some(limit)
+    }
+
+    fn requests_per_connection(&self) -> Option<f64> {
+        if !self.is("keep_alive")? || self.is("target.keep_alive") == Some(false) {
+            return Some(1.0);
+        }
+        let limit = self.number("target.keepalive_requests");
+        if self.is("same_user")? {
+            return limit;
+        }
+        let per_iteration = self.number("requests_per_iteration")?;
+        Some(limit.map_or(per_iteration, |l| l.min(per_iteration)))
+    }
+
+    /// Local ports × source addresses.
+    fn ports(&self) -> Option<f64> {
+        let range = self.sysctl("net.ipv4.ip_local_port_range")?;
+        let mut ends = range.split_whitespace().map(str::parse::<f64>);
+        let (low, high) = (ends.next()?.ok()?, ends.next()?.ok()?);
+        (high >= low).then(|| (high - low + 1.0) * self.addresses())
+    }
+
+    /// Number of source addresses: "127.0.0.1-127.0.0.4" are four.
+    fn addresses(&self) -> f64 {
+        let Some(text) = self.text("source_addresses") else {
+            return 1.0;
+        };
+        let count = |part: &str| -> Option<u32> {
+            let parse = |t: &str| t.trim().parse::<std::net::Ipv4Addr>().ok().map(u32::from);
+            match part.split_once('-') {
+                Some((from, to)) => (parse(to)?.checked_sub(parse(from)?)?).checked_add(1),
+                None => parse(part).map(|_| 1),
+            }
+        };
+        text.split(',')
+            .filter_map(count)
+            .map(f64::from)
+            .sum::<f64>()
+            .max(1.0)
+    }
+
+    /// When a port in TIME_WAIT may be taken again: with `tcp_tw_reuse` (1, or 2 on loopback) and
+    /// timestamps, after `tcp_tw_reuse_delay`, which is 1 s where the kernel does not tell.
+    fn reuse_after_s(&self) -> Option<f64> {
+        let loopback = self.text("lab.network").is_none_or(|n| n == "loopback");
+        let reuse = match self.sysctl("net.ipv4.tcp_tw_reuse")?.trim() {
+            "1" => true,
+            "2" => loopback,
+            _ => false,
+        };
+        let timestamps = self
+            .sysctl("net.ipv4.tcp_timestamps")
+            .is_none_or(|t| t.trim() != "0");
+        let delay = self.sysctl("net.ipv4.tcp_tw_reuse_delay");
+        let delay = delay
+            .and_then(|d| d.trim().parse::<f64>().ok())
+            .unwrap_or(1_000.0);
+        (reuse && timestamps).then_some(delay / 1e3)
+    }
+
+    fn backlog(&self) -> Option<f64> {
+        let asked = self.number("target.backlog")?;
+        let most = self
+            .sysctl("net.core.somaxconn")
+            .and_then(|s| s.trim().parse::<f64>().ok());
+        Some(most.map_or(asked, |m| m.min(asked)))
+    }
+}
+
+/// Number of CPUs of a list ("0", "1-3", "0,2"); `None` of a list that is none.
+fn cores(list: &str) -> Option<f64> {
+    let count = |part: &str| -> Option<f64> {
+        let parse = |t: &str| t.trim().parse::<f64>().ok();
+        match part.split_once('-') {
+            Some((from, to)) => Some(parse(to)? - parse(from)? + 1.0).filter(|n| *n >= 1.0),
+            None => parse(part).map(|_| 1.0),
+        }
+    };
+    list.split(',').map(count).sum()
+}
+
+/// "100mbit" → 10⁸.
+fn bit_per_s(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let units = [("kbit", 1e3), ("mbit", 1e6), ("gbit", 1e9), ("bit", 1.0)];
+    let (number, scale) = units
+        .iter()
+        .find_map(|(u, s)| Some((text.strip_suffix(u)?, s)))?;
+    number.trim().parse::<f64>().ok().map(|n| n * scale)
+}
+
+/// Seconds from `go` to the end of the target's course.
+fn trial_s(trial: &Trial) -> Option<f64> {
+    let series = &trial.testimony.as_ref()?.series;
+    let s = series.slot_ns as f64 * series.responses.len() as f64 / 1e9;
+    (s > 0.0).then_some(s)
+}
+
+/// Share of the connections that left TIME_WAIT at the client's end.
+///
+/// Entries are counted once after the window, so they are those of its last 60 s. With reuse an entry ends
+/// when its port is taken again; then what the target saw first says who closed.
+fn client_closes(trial: &Trial, window_s: f64) -> Option<f64> {
+    let reuse = Asked(trial).reuse_after_s().is_some();
+    let seen = trial.testimony.as_ref();
+    if reuse {
+        let t = seen?;
+        let closed = t.closed_by_client + t.closed_by_target;
+        return (closed > 0).then(|| t.closed_by_client as f64 / closed as f64);
+    }
+    let left = trial.time_wait?.client? as f64;
+    let opened = match seen.filter(|t| !t.series.connections.is_empty() && t.series.slot_ns > 0) {
+        Some(t) => {
+            let slots = usize::try_from(60_000_000_000 / t.series.slot_ns).unwrap_or(usize::MAX);
+            let from = t.series.connections.len().saturating_sub(slots);
+            t.series.connections[from..].iter().sum::<u64>() as f64
+        }
+        None if window_s <= 60.0 => trial.outcome.as_ref()?.total.connections as f64,
+        None => return None,
+    };
+    (opened > 0.0).then(|| (left / opened).min(1.0))
+}
+
+/// The course of the window: the target's slots, or the client's seconds where only it testifies.
+fn slots(trial: &Trial) -> Slots {
+    of_series(trial, |t| &t.series.responses)
+}
+
+/// Connections instead of responses, in the same slots.
+fn connections(trial: &Trial) -> Slots {
+    of_series(trial, |t| &t.series.connections)
+}
+
+fn of_series(trial: &Trial, of: fn(&yieldpoint_protocol::Testimony) -> &Vec<u64>) -> Slots {
+    const SECOND: u64 = 1_000_000_000;
+    let Some(outcome) = &trial.outcome else {
+        return Slots::default();
+    };
+    let go = trial.start_at_ns.unwrap_or(outcome.window_start_ns);
+    let ms = |ns: u64| ns.saturating_sub(go) / 1_000_000;
+    let window = outcome
+        .window_end_ns
+        .saturating_sub(outcome.window_start_ns);
+    let series = trial
+        .testimony
+        .as_ref()
+        .filter(|t| t.series.slot_ns > 0 && !of(t).is_empty());
+    let Some(t) = series else {
+        // The last second may be cut short, which would look like a fall.
+        let whole = usize::try_from(window / SECOND).unwrap_or(usize::MAX);
+        let seconds = &outcome.series[..outcome.series.len().min(whole)];
+        return Slots {
+            start_ms: ms(outcome.window_start_ns),
+            slot_ms: 1_000,
+            good: seconds.iter().map(|s| s.good).collect(),
+            errors: seconds.iter().map(|s| s.errors as f64).collect(),
+        };
+    };
+    let slot = t.series.slot_ns;
+    // Whole slots of the window: the part of one at its ends would look like a fall.
+    let first = outcome
+        .window_start_ns
+        .saturating_sub(t.series.start_ns)
+        .div_ceil(slot);
+    let last = outcome.window_end_ns.saturating_sub(t.series.start_ns) / slot;
+    let at = |i: u64| usize::try_from(i).unwrap_or(usize::MAX).min(of(t).len());
+    let (first, last) = (at(first), at(last.max(first)));
+    let start = t.series.start_ns.saturating_add(slot * first as u64);
+    let per_second = slot as f64 / SECOND as f64;
+    let errors = (first..last).map(|i| {
+        let middle = t.series.start_ns + slot * i as u64 + slot / 2;
+        let second = middle.saturating_sub(outcome.window_start_ns) / SECOND;
+        let second = usize::try_from(second)
+            .ok()
+            .and_then(|s| outcome.series.get(s));
+        second.map_or(0.0, |s| s.errors as f64 * per_second)
+    });
+    Slots {
+        start_ms: ms(start),
+        slot_ms: slot / 1_000_000,
+        errors: errors.collect(),
+        good: of(t)[first..last].to_vec(),
+    }
+}
+
+/// The samples of a window.
+struct Sampled<'a> {
+    samples: Option<&'a SampleSeries>,
+    from: u64,
+    to: u64,
+}
+
+impl Sampled<'_> {
+    fn rows(&self, metric: &str) -> impl Iterator<Item = (u64, i64)> {
+        let column = self
+            .samples
+            .and_then(|s| s.columns.get(metric))
+            .map_or(&[][..], |c| c);
+        let times = self.samples.map_or(&[][..], |s| &s.t_ns);
+        times
+            .iter()
+            .zip(column)
+            .filter_map(|(t, v)| Some((*t, (*v)?)))
+    }
+
+    fn peak(&self, metric: &str) -> Option<f64> {
+        self.rows(metric)
+            .map(|(_, v)| v as f64)
+            .max_by(f64::total_cmp)
+    }
+
+    /// When a metric first is as asked, ns.
+    fn first(&self, metric: &str, is: impl Fn(i64) -> bool) -> Option<u64> {
+        self.rows(metric).find(|(_, v)| is(*v)).map(|(t, _)| t)
+    }
+
+    /// A running total at a moment, between two samples in proportion.
+    fn at(&self, metric: &str, ns: u64) -> Option<f64> {
+        let mut before: Option<(u64, i64)> = None;
+        for (t, v) in self.rows(metric) {
+            if t >= ns {
+                let Some((t0, v0)) = before else {
+                    return Some(v as f64);
+                };
+                let share = (ns - t0) as f64 / (t - t0).max(1) as f64;
+                return Some(v0 as f64 + share * (v - v0) as f64);
+            }
+            before = Some((t, v));
+        }
+        before.map(|(_, v)| v as f64)
+    }
+
+    /// How much a running total grew within the window.
+    fn growth(&self, metric: &str) -> Option<f64> {
+        self.rows(metric).nth(1)?;
+        Some(self.at(metric, self.to)? - self.at(metric, self.from)?).filter(|g| *g >= 0.0)
+    }
+
+    /// How much it grew over all samples: what happened at the edges of the window counts too.
+    fn whole_growth(&self, metric: &str) -> Option<f64> {
+        let mut rows = self.rows(metric);
+        let (_, first) = rows.next()?;
+        let (_, last) = rows.last()?;
+        Some((last - first) as f64).filter(|g| *g >= 0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::synthetic;
+
+    fn of(change: impl Fn(&mut Trial)) -> Evidence {
+        let mut trial = synthetic::trial("ureq", 1);
+        change(&mut trial);
+        let mut manifest = synthetic::manifest(&[]);
+        manifest.lab.client_cpus = "0".into();
+        manifest.lab.target_cpus = "1".into();
+        Evidence::of(&manifest, &trial, &Times::default()).unwrap()
+    }
+
+    #[test]
+    fn a_trial_is_read_as_it_is() {
+        let e = of(|_| ());
+        assert_eq!(
+            (e.window_s, e.users, e.ports),
+            (2.0, Some(1.0), Some(2_000.0))
+        );
+        assert_eq!(e.good_per_s, Some(1_000.0));
+        // 20 entries at the client for 20 connections in the last 60 s.
+        assert_eq!(e.client_closes, Some(1.0));
+        // 40 ms of one core in 2 s.
+        assert!((e.client_cpu.unwrap() - 0.02).abs() < 1e-9);
+        // What was not sampled is not 0.
+        assert_eq!((e.target_cpu, e.listen_drops, e.steal), (None, None, None));
+        assert_eq!(e.course.phases.len(), 1);
+        // A trial that could not be measured has no evidence.
+        let failed = synthetic::failed(synthetic::trial("ureq", 1), Status::Error, "no");
+        let manifest = synthetic::manifest(&[]);
+        assert_eq!(Evidence::of(&manifest, &failed, &Times::default()), None);
+    }
+
+    #[test]
+    fn knobs_and_sysctls_say_how_ports_are_used() {
+        let sysctl = |name: &'static str, value: &'static str| {
+            move |t: &mut Trial| {
+                t.sysctls.insert(format!("net.ipv4.{name}"), value.into());
+            }
+        };
+        // Reuse: off, on, on loopback, and not without timestamps.
+        assert_eq!(of(sysctl("tcp_tw_reuse", "0")).reuse_after_s, None);
+        assert_eq!(of(sysctl("tcp_tw_reuse", "1")).reuse_after_s, Some(1.0));
+        assert_eq!(of(sysctl("tcp_tw_reuse", "2")).reuse_after_s, Some(1.0));
+        let veth = |t: &mut Trial| {
+            sysctl("tcp_tw_reuse", "2")(t);
+            t.knobs.set("lab.network", Value::Text("veth".into()));
+        };
+        assert_eq!(of(veth).reuse_after_s, None);
+        let no_timestamps = |t: &mut Trial| {
+            sysctl("tcp_tw_reuse", "1")(t);
+            sysctl("tcp_timestamps", "0")(t);
+        };
+        assert_eq!(of(no_timestamps).reuse_after_s, None);
+        let slow = |t: &mut Trial| {
+            sysctl("tcp_tw_reuse", "1")(t);
+            sysctl("tcp_tw_reuse_delay", "10000")(t);
+        };
+        assert_eq!(of(slow).reuse_after_s, Some(10.0));
+        // Source addresses multiply the ports.
+        for (text, ports) in [
+            ("127.0.0.1", 2_000.0),
+            ("127.0.0.1-127.0.0.4", 8_000.0),
+            ("127.0.0.1,127.0.0.9", 4_000.0),
+            ("nonsense", 2_000.0), // at least the one that connect() takes
+        ] {
+            let set = |t: &mut Trial| t.knobs.set("source_addresses", Value::Text(text.into()));
+            assert_eq!(of(set).ports, Some(ports), "{text}");
+        }
+    }
+
+    #[test]
+    fn requests_on_a_connection_follow_from_the_knobs() {
+        for (keep_alive, same_user, limit, want, bound) in [
+            (false, false, 1_000, Some(1.0), None),    // closed after each
+            (true, false, 1_000, Some(100.0), None),   // dropped after the iteration of 100
+            (true, false, 50, Some(50.0), Some(50.0)), // the target closes before that
+            (true, true, 1_000, Some(1_000.0), Some(1_000.0)), // kept until the target closes
+        ] {
+            let e = of(|t| {
+                t.knobs.set("keep_alive", Value::Bool(keep_alive));
+                t.knobs.set("same_user", Value::Bool(same_user));
+                t.knobs.set("target.keepalive_requests", Value::Int(limit));
+            });
+            assert_eq!(
+                e.requests_per_connection, want,
+                "{keep_alive} {same_user} {limit}"
+            );
+            assert_eq!(e.keepalive_limit, bound, "{keep_alive} {same_user} {limit}");
+        }
+    }
+
+    #[test]
+    fn loads_of_one_target_are_comparable_and_other_targets_are_not() {
+        let key = |name: &str, value: i64| of(|t| t.knobs.set(name, Value::Int(value)));
+        let base = of(|_| ());
+        assert_eq!(key("threads", 8).target_key, base.target_key);
+        assert_eq!(key("options.ureq.x", 1).target_key, base.target_key);
+        assert_ne!(key("options.ureq.x", 1).client_key, base.client_key);
+        assert_ne!(key("target.workers", 2).target_key, base.target_key);
+        assert_ne!(key("requests_per_iteration", 1).target_key, base.target_key);
+        let other = of(|t| t.knobs.set("client", Value::Text("hyper".into())));
+        assert_eq!(other.target_key, base.target_key);
+        assert_ne!(other.client_key, base.client_key);
+    }
+
+    #[test]
+    fn texts_are_numbers_or_nothing() {
+        for (list, want) in [
+            ("0", Some(1.0)),
+            ("1-3", Some(3.0)),
+            ("0,2-3", Some(3.0)),
+            ("", None),
+            ("3-1", None),
+            ("all", None),
+        ] {
+            assert_eq!(cores(list), want, "{list}");
+        }
+        for (text, want) in [
+            ("100mbit", Some(1e8)),
+            ("1.5gbit", Some(1.5e9)),
+            ("8kbit", Some(8e3)),
+            ("64bit", Some(64.0)),
+            ("fast", None),
+            ("mbit", None),
+        ] {
+            assert_eq!(bit_per_s(text), want, "{text}");
+        }
+    }
+}
