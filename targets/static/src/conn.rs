@@ -10,14 +10,13 @@ use rustix::net::sockopt::set_socket_linger;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, shutdown};
 
 use crate::behaviour::Ending;
-use crate::dialogue::{self, Dialogue, Step, Then};
+use crate::dialogue::{Dialogue, Step, Then};
 use crate::outgoing::Outgoing;
+use crate::phase::{Answer, Fate, Next, Phase, Side, Unsent};
 use crate::settings::Close;
 use crate::site::{Decided, Site};
 use crate::status::Kind;
 use crate::wire::{GO_AHEAD, flags, write};
-
-type Answer = dialogue::Answer<Decided>;
 
 /// Longest wait for the client's end-of-file after our FIN, ns.
 const LINGER_NS: u64 = 2_000_000_000;
@@ -29,57 +28,6 @@ const TURNS: usize = 16;
 pub const READING: EventFlags = EventFlags::IN
     .union(EventFlags::RDHUP)
     .union(EventFlags::ET);
-
-/// Whether a connection is still needed; dropping it closes its descriptor.
-#[must_use]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    Stay,
-    Gone,
-}
-
-/// What follows an attempt to answer.
-#[must_use]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
-    /// it is out: serve the next request
-    Serve,
-    /// it is not, or was the last
-    Rest(Fate),
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Side {
-    Client,
-    Target,
-}
-
-/// Where a connection stands.
-#[derive(Debug)]
-enum Phase {
-    /// reads requests
-    Open,
-    /// a request has been read whose answer is due later; what follows it stays unread
-    Waiting(Box<Answer>),
-    /// waits until the rest of a response fits into the socket
-    Sending(Box<Unsent>),
-    /// waits until the next piece of a slow response is due
-    Pausing(Box<Unsent>),
-    /// the last response is out, our FIN is not yet due (`close = "after"`)
-    FinDue(Then),
-    /// our FIN is out; what the client still sends is read and dropped, because close() with
-    /// unread data would send a reset that can destroy the response on its way
-    Lingering,
-}
-
-/// The rest of a response.
-#[derive(Debug)]
-struct Unsent {
-    out: Outgoing,
-    status_index: usize,
-    then: Then,
-    cut_short: bool,
-}
 
 pub struct Conn {
     socket: OwnedFd,

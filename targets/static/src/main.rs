@@ -16,6 +16,7 @@ mod listen;
 mod media;
 mod outgoing;
 mod pages;
+mod phase;
 mod reply;
 mod select;
 mod serve;

@@ -14,9 +14,10 @@ use rustix::time::Timespec;
 use yieldpoint_terms::clock::now_ns;
 
 use crate::access_log::AccessLog;
-use crate::conn::{Conn, Fate, READING};
+use crate::conn::{Conn, READING};
 use crate::counters::Counters;
 use crate::dialogue::Rules;
+use crate::phase::Fate;
 use crate::reply::Replies;
 use crate::settings::Settings;
 use crate::site::{Mischief, Patience, Site};
