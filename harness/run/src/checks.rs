@@ -2,20 +2,26 @@
 //!
 //! Pure functions of the two reports; only what no counted cause explains makes a check fail.
 
-use yieldpoint_protocol::{Counts, ErrorKind, Outcome, Testimony};
+use yieldpoint_protocol::{Counts, ErrorKind, Outcome, Second, Testimony};
 use yieldpoint_record::Check;
 
-/// Compares what the client says with itself: sums, order of times.
+/// Compares what the client says with itself: sums, order of times between `go` and the moment at
+/// which its outcome was heard.
 #[must_use]
-pub fn check_outcome(o: &Outcome, start_at_ns: u64) -> Vec<Check> {
-    let by_kind: u64 = o.errors.iter().map(|e| e.count).sum();
-    let mut series = Counts::default();
-    for s in &o.series {
-        series.attempts += s.attempts;
-        series.good += s.good;
-        series.errors += s.errors;
-    }
-    let sums = |c: &Counts| c.attempts == c.good + c.errors;
+pub fn check_outcome(o: &Outcome, start_at_ns: u64, heard_at_ns: u64) -> Vec<Check> {
+    // Sums saturate: a client that lies may name numbers that no sum can hold.
+    let total = |of: fn(&Second) -> u64| o.series.iter().map(of).fold(0, u64::saturating_add);
+    let by_kind = o.errors.iter().map(|e| e.count);
+    let by_kind = by_kind.fold(0, u64::saturating_add);
+    let series = Counts {
+        attempts: total(|s| s.attempts),
+        good: total(|s| s.good),
+        errors: total(|s| s.errors),
+        ..Counts::default()
+    };
+    let sums = |c: &Counts| c.good.checked_add(c.errors) == Some(c.attempts);
+    let first = o.errors.iter().map(|e| e.first_ns);
+    let (earliest, latest) = (first.clone().min(), first.max());
     let inside = o.window.attempts <= o.total.attempts
         && o.window.good <= o.total.good
         && o.window.connections <= o.total.connections;
@@ -44,10 +50,17 @@ pub fn check_outcome(o: &Outcome, start_at_ns: u64) -> Vec<Check> {
         },
         Check {
             name: "client_times".into(),
-            ok: o.window_start_ns >= start_at_ns && o.window_end_ns > o.window_start_ns,
+            ok: o.window_start_ns >= start_at_ns
+                && o.window_end_ns > o.window_start_ns
+                && o.window_end_ns <= heard_at_ns
+                && earliest.is_none_or(|t| t >= start_at_ns)
+                && latest.is_none_or(|t| t <= heard_at_ns),
             detail: format!(
-                "go {start_at_ns} ≤ window start {} < window end {}",
-                o.window_start_ns, o.window_end_ns
+                "go {start_at_ns} ≤ window start {} < window end {} ≤ outcome heard {heard_at_ns}; first errors from {} to {}",
+                o.window_start_ns,
+                o.window_end_ns,
+                earliest.map_or_else(|| "none".to_owned(), |t| t.to_string()),
+                latest.map_or_else(|| "none".to_owned(), |t| t.to_string()),
             ),
         },
     ]
@@ -61,10 +74,10 @@ pub fn check_ends(o: &Outcome, t: &Testimony, listen_drops: u64) -> Vec<Check> {
             .iter()
             .filter(|e| wanted(e.kind))
             .map(|e| e.count)
-            .sum()
+            .fold(0, u64::saturating_add)
     };
     // A complete answer was certainly served; a request that broke off may or may not have been.
-    let answered = o.total.good + count(&ErrorKind::answered);
+    let answered = o.total.good.saturating_add(count(&ErrorKind::answered));
     let broken_off = count(&|k| !k.before_sending() && !k.answered());
     // The kernel may complete a handshake that the client gave up on.
     let given_up = count(&|k| k == ErrorKind::ConnectTimeout);
@@ -72,8 +85,12 @@ pub fn check_ends(o: &Outcome, t: &Testimony, listen_drops: u64) -> Vec<Check> {
     let low = o
         .total
         .connections
-        .saturating_sub(listen_drops + broken_off);
-    let connections = between(t.connections, low, o.total.connections - low + given_up);
+        .saturating_sub(listen_drops.saturating_add(broken_off));
+    let connections = between(
+        t.connections,
+        low,
+        (o.total.connections - low).saturating_add(given_up),
+    );
     vec![
         Check {
             name: "requests".into(),
@@ -193,11 +210,11 @@ pub(crate) mod tests {
     #[test]
     fn a_client_that_contradicts_itself_is_caught() {
         let good = outcome(5, &[], 1);
-        assert!(check_outcome(&good, 1_000).iter().all(|c| c.ok));
+        assert!(check_outcome(&good, 1_000, 3_000).iter().all(|c| c.ok));
         let failing = |change: &dyn Fn(&mut Outcome)| -> Vec<String> {
             let mut o = good.clone();
             change(&mut o);
-            check_outcome(&o, 1_000)
+            check_outcome(&o, 1_000, 3_000)
                 .into_iter()
                 .filter(|c| !c.ok)
                 .map(|c| c.name)
@@ -210,6 +227,21 @@ pub(crate) mod tests {
             failing(&|o| o.window_start_ns = 999),
             ["client_times"],
             "before go"
+        );
+        assert_eq!(
+            failing(&|o| o.window_end_ns = 3_001),
+            ["client_times"],
+            "in the future"
+        );
+        // Numbers that no sum can hold are caught, too, and do not stop the runner.
+        let huge = failing(&|o| o.window.errors = u64::MAX);
+        assert_eq!(huge, ["client_sums"]);
+        let mut late = outcome(5, &[(ErrorKind::Timeout, 1)], 1);
+        late.errors[0].first_ns = 3_001;
+        let checks = check_outcome(&late, 1_000, 3_000);
+        assert!(
+            checks.iter().any(|c| c.name == "client_times" && !c.ok),
+            "an error in the future: {checks:?}"
         );
     }
 }

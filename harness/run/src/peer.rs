@@ -6,7 +6,9 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use yieldpoint_protocol::{ChannelError, FromProgram, LineReader, ToProgram, send};
+use yieldpoint_protocol::{
+    ChannelError, FromProgram, LineReader, MAX_LINE, MAX_SHORT_LINE, ToProgram, send,
+};
 use yieldpoint_terms::clock::now_ns;
 
 /// Why waiting ended without a message.
@@ -54,10 +56,14 @@ impl Peer {
         &mut self,
         expected: &'static str,
     ) -> Result<Option<FromProgram>, ChannelError> {
-        let mut next = self.lines.next(expected);
+        let most = match expected {
+            "outcome" | "testimony" => MAX_LINE,
+            _ => MAX_SHORT_LINE,
+        };
+        let mut next = self.lines.next_within(expected, most);
         // A Unix socket whose peer died with unread input says so once, before what the peer sent last.
         if matches!(&next, Err(ChannelError::Io(e)) if e.kind() == io::ErrorKind::ConnectionReset) {
-            next = self.lines.next(expected);
+            next = self.lines.next_within(expected, most);
         }
         match next {
             Ok(message) => Ok(Some(message)),
@@ -66,19 +72,37 @@ impl Peer {
         }
     }
 
+    /// The same of a program that is gone once `gone` can be read: its end is the end of what it
+    /// says even where a child of it holds the stream open.
+    pub fn poll(
+        &mut self,
+        expected: &'static str,
+        gone: BorrowedFd,
+    ) -> Result<Option<FromProgram>, WaitError> {
+        // The order matters: what it said before it died is in the stream once its death is seen.
+        let dead = wait_readable(gone, None, 0)?;
+        match self.try_next(expected)? {
+            None if dead && !self.lines.has_buffered() && !wait_readable(&*self, None, 0)? => {
+                Err(ChannelError::Closed { expected }.into())
+            }
+            other => Ok(other),
+        }
+    }
+
     /// Waits for the next message until `deadline_ns`.
     pub fn next(
         &mut self,
         expected: &'static str,
+        gone: BorrowedFd,
         deadline_ns: u64,
         cancel: Option<BorrowedFd>,
     ) -> Result<FromProgram, WaitError> {
         let began = now_ns();
         loop {
-            if let Some(message) = self.try_next(expected)? {
+            if let Some(message) = self.poll(expected, gone)? {
                 return Ok(message);
             }
-            if !wait_readable(self.lines.get_ref(), cancel, deadline_ns)? {
+            if wait_any(&[self.as_fd(), gone], cancel, deadline_ns)?.is_none() {
                 let seconds = (now_ns() - began) as f64 / 1e9;
                 return Err(ChannelError::Silent { expected, seconds }.into());
             }
@@ -144,15 +168,33 @@ mod tests {
     use std::io::Write;
 
     #[test]
+    fn a_program_is_gone_though_its_child_holds_the_stream() {
+        let (mut peer, stdin, stdout) = pair().unwrap();
+        let mut held = UnixStream::from(stdout);
+        held.write_all(b"{\"type\":\"end\",\"at_ns\":7}\n{\"type\":\"out")
+            .unwrap();
+        let (gone, writer) = io::pipe().unwrap();
+        drop(writer); // readable from now on, as the descriptor of a dead process is
+        let far = now_ns() + 60_000_000_000;
+        let heard = peer.next("end", gone.as_fd(), far, None);
+        assert_eq!(heard.unwrap(), FromProgram::End { at_ns: 7 });
+        let e = peer.next("outcome", gone.as_fd(), far, None).unwrap_err();
+        assert_eq!(e.to_string(), "end of file where outcome was expected");
+        drop((stdin, held));
+    }
+
+    #[test]
     fn the_last_words_of_a_program_that_died_with_unread_input_are_heard() {
         let (mut peer, stdin, stdout) = pair().unwrap();
         peer.send(&ToProgram::Report).unwrap();
         let mut out = UnixStream::from(stdout);
         out.write_all(b"{\"type\":\"end\",\"at_ns\":7}\n").unwrap();
         drop((stdin, out));
-        let heard = peer.next("end", now_ns() + 10_000_000_000, None);
+        // A descriptor that is never readable: the program lives, as far as this one tells.
+        let (alive, _writer) = io::pipe().unwrap();
+        let heard = peer.next("end", alive.as_fd(), now_ns() + 10_000_000_000, None);
         assert_eq!(heard.unwrap(), FromProgram::End { at_ns: 7 });
-        let gone = peer.next("outcome", now_ns() + 10_000_000_000, None);
+        let gone = peer.next("outcome", alive.as_fd(), now_ns() + 10_000_000_000, None);
         assert_eq!(
             gone.unwrap_err().to_string(),
             "end of file where outcome was expected"

@@ -55,6 +55,8 @@ pub struct PlannedCell {
     pub network: Network,
     /// sysctls without their prefix
     pub sysctls: Vec<(String, String)>,
+    /// client processes, each with the whole job; 1 or more
+    pub processes: u64,
     /// limit of descriptors of client and target
     pub nofile: Option<u64>,
     /// CPUs of the client
@@ -253,6 +255,7 @@ impl Planner<'_> {
 
         let window = duration("duration")?;
         Ok(PlannedCell {
+            processes: k.uint("processes").unwrap_or(1).max(1),
             unsupported: unsupported(&client.hello, self.common, k),
             client_knobs: client_knobs(&client.name, self.common, k),
             target: target.map(|t| {
@@ -365,7 +368,9 @@ fn network(k: &Knobs, mode: Mode) -> Result<Network, String> {
 
 /// The first reason why a client cannot do a cell.
 fn unsupported(hello: &Hello, common: &[Knob], k: &Knobs) -> Option<String> {
-    for knob in common.iter().filter(|knob| knob.name != "url") {
+    // The URL comes from the target, and the processes are the runner's to start.
+    let others = ["url", "processes"];
+    for knob in common.iter().filter(|k| !others.contains(&&*k.name)) {
         let set = k.get(&knob.name);
         let is_default = set.is_none() || set == knob.default_value().as_ref();
         if !is_default && !hello.honours.iter().any(|h| *h == knob.name) {

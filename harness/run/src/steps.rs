@@ -1,6 +1,6 @@
 //! The steps of one trial with one program: start it, talk to it, explain its silence.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
 use yieldpoint_lab::{CpuSet, Lab, Process, Side, Spawn};
@@ -52,23 +52,31 @@ pub struct Running {
     pub log: Log,
 }
 
-/// Starts a program and hears who it is.
+/// Starts a program and hears who it is. `process` is its name in the lab: "target", "client", or
+/// "client-2" and so on where a client is several processes.
 pub fn start(
     lab: &mut Lab,
-    role: &'static str,
+    process: &str,
     program: &Program,
     cpus: &CpuSet,
     nofile: Option<u64>,
     log: &Path,
     cancel: Option<BorrowedFd>,
 ) -> Result<Running, Stop> {
+    let role = match process {
+        "target" => "target",
+        _ => "client",
+    };
     let fail = |e: &dyn std::fmt::Display| Stop::Error(format!("{role} \"{}\": {e}", program.name));
     let (peer, stdin, stdout) = pair().map_err(|e| fail(&e))?;
     let (log, stderr) = logs::start(log.to_owned()).map_err(|e| fail(&e))?;
     let spawn = Spawn {
-        name: role.to_owned(),
+        name: process.to_owned(),
         argv: program.command.clone(),
-        env: std::env::vars().collect(),
+        // What is not UTF-8 cannot cross the lab's protocol; no program of ours needs it.
+        env: std::env::vars_os()
+            .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))
+            .collect(),
         cpus: Some(cpus.clone()),
         nofile,
         cwd: None,
@@ -130,8 +138,25 @@ impl Running {
         deadline_ns: u64,
         cancel: Option<BorrowedFd>,
     ) -> Result<FromProgram, Stop> {
-        let heard = self.peer.next(expected, deadline_ns, cancel);
+        let gone = self.process.pidfd.as_fd();
+        let heard = self.peer.next(expected, gone, deadline_ns, cancel);
         heard.map_err(|e| self.explain(lab, e))
+    }
+
+    /// The next message if it is complete, without waiting.
+    pub fn poll(
+        &mut self,
+        lab: &mut Lab,
+        expected: &'static str,
+    ) -> Result<Option<FromProgram>, Stop> {
+        let gone = self.process.pidfd.as_fd();
+        let heard = self.peer.poll(expected, gone);
+        heard.map_err(|e| self.explain(lab, e))
+    }
+
+    /// What becomes readable when it speaks or dies.
+    pub fn fds(&self) -> [BorrowedFd<'_>; 2] {
+        [self.peer.as_fd(), self.process.pidfd.as_fd()]
     }
 
     /// The row's reason of a failed wait.
@@ -153,7 +178,7 @@ impl Running {
 
     /// How it ended, if it did.
     fn exit(&self, lab: &mut Lab) -> Option<String> {
-        lab.wait(self.role, now_ns() + EXIT)
+        lab.wait(&self.process.name, now_ns() + EXIT)
             .ok()
             .flatten()
             .map(|e| e.to_string())
@@ -163,14 +188,17 @@ impl Running {
     pub fn dismiss(&mut self, lab: &mut Lab) {
         // Whoever does not go when told goes with the lab a moment later.
         let _ = self.peer.send(&ToProgram::Bye);
-        if !matches!(lab.wait(self.role, now_ns() + EXIT), Ok(Some(_))) {
-            let _ = lab.kill(self.role);
+        if !matches!(lab.wait(&self.process.name, now_ns() + EXIT), Ok(Some(_))) {
+            let _ = lab.kill(&self.process.name);
         }
     }
 
     /// An `error` row that names this program.
     pub fn error(&self, why: &str) -> Stop {
-        Stop::Error(format!("{} \"{}\": {why}", self.role, self.name))
+        // Of several processes of one client the number says which.
+        let which = self.process.name.strip_prefix("client-");
+        let which = which.map_or_else(String::new, |n| format!(" (process {n})"));
+        Stop::Error(format!("{} \"{}\"{which}: {why}", self.role, self.name))
     }
 
     /// An `error` row: a message out of turn.

@@ -11,7 +11,7 @@ use yieldpoint_terms::clock::now_ns;
 use yieldpoint_terms::{Knobs, Value};
 
 use crate::flags::{self, PortUse};
-use crate::peer::{WaitError, wait_any};
+use crate::peer::wait_any;
 use crate::plan::PlannedCell;
 use crate::steps::{Running, S, Stop, start};
 use crate::{checks, runner::Live};
@@ -144,41 +144,51 @@ fn inside(
         url = format!("http://{listens}/");
         target = Some(t);
     }
-    let mut client = start(
-        lab,
-        "client",
-        &cell.client,
-        &cell.client_cpus,
-        cell.nofile,
-        &log("client"),
-        cancel,
-    )?;
     let mut knobs: Knobs = cell.client_knobs.clone();
     knobs.set("url", Value::Text(url.clone()));
-    client.prepare(
-        lab,
-        Job {
-            protocol: VERSION,
-            knobs,
-        },
-        cancel,
-    )?;
+    let job = Job {
+        protocol: VERSION,
+        knobs,
+    };
+    // Every process stands before the first is told to go.
+    let mut clients = Vec::new();
+    let ready = (1..=cell.processes).try_for_each(|i| {
+        let process = if i == 1 {
+            "client".to_owned()
+        } else {
+            format!("client-{i}")
+        };
+        let log = log(&process);
+        let mut client = start(
+            lab,
+            &process,
+            &cell.client,
+            &cell.client_cpus,
+            cell.nofile,
+            &log,
+            cancel,
+        )?;
+        let ready = client.prepare(lab, job.clone(), cancel);
+        clients.push(client);
+        ready.map(|_| ())
+    });
 
-    let result = load(
-        lab,
-        cell,
-        around,
-        row,
-        &mut client,
-        target.as_mut(),
-        port_of(&url),
-    );
+    let result = ready.and_then(|()| {
+        load(
+            lab,
+            cell,
+            around,
+            row,
+            &mut clients,
+            target.as_mut(),
+            port_of(&url),
+        )
+    });
     if result.is_ok() {
-        client.dismiss(lab);
+        clients.iter_mut().for_each(|c| c.dismiss(lab));
         target.iter_mut().for_each(|t| t.dismiss(lab));
     }
-    logs.push(client.log);
-    logs.extend(target.map(|t| t.log));
+    logs.extend(clients.into_iter().chain(target).map(|p| p.log));
     result
 }
 
@@ -188,7 +198,7 @@ fn load(
     cell: &PlannedCell,
     around: &mut Surroundings,
     row: &mut Trial,
-    client: &mut Running,
+    clients: &mut [Running],
     mut target: Option<&mut Running>,
     port: Option<u16>,
 ) -> Result<(), Stop> {
@@ -200,7 +210,7 @@ fn load(
     let start_at_ns = now_ns() + HEAD_START;
     row.start_at_ns = Some(start_at_ns);
     let subject = Subject {
-        client_pids: vec![client.process.pid],
+        client_pids: clients.iter().map(|c| c.process.pid).collect(),
         target_pid: target.as_ref().map(|t| t.process.pid),
         net_pid: lab.init_pid(),
         client_cpus: cell.client_cpus.cpus().to_vec(),
@@ -210,27 +220,46 @@ fn load(
     };
     let sampler = Sampler::start(subject, start_at_ns, PERIOD_NS).map_err(sampling)?;
 
+    let mut heard_at_ns = 0;
     // From here on samples are kept even where the trial fails: they may tell why.
     let result = (|| {
         if let Some(t) = &mut target {
             t.say(lab, &ToProgram::Go { start_at_ns })?;
         }
-        client.say(lab, &ToProgram::Go { start_at_ns })?;
-        let end = start_at_ns + cell.load.0 + cell.grace.0 + STOP;
-        until_end(lab, around, client, target.as_deref_mut(), end)?;
-        match client.hear(lab, "outcome", now_ns() + OUTCOME, around.cancel)? {
-            FromProgram::Outcome(outcome) => row.outcome = Some(*outcome),
-            other => return Err(client.unexpected("outcome", &other)),
+        for client in clients.iter_mut() {
+            client.say(lab, &ToProgram::Go { start_at_ns })?;
         }
+        let end = start_at_ns + cell.load.0 + cell.grace.0 + STOP;
+        until_end(lab, around, clients, target.as_deref_mut(), end)?;
+        let mut sum: Option<Outcome> = None;
+        for client in clients.iter_mut() {
+            let outcome = outcome_of(lab, client, around.cancel)?;
+            sum = Some(match sum {
+                None => outcome,
+                Some(before) => before
+                    .merge(&outcome)
+                    .map_err(|e| client.error(&e.to_string()))?,
+            });
+        }
+        row.outcome = sum;
+        heard_at_ns = now_ns();
         Ok(())
     })();
     row.samples = Some(sampler.finish());
     result?;
 
+    if let Some(outcome) = &row.outcome {
+        row.checks = checks::check_outcome(outcome, start_at_ns, heard_at_ns);
+    }
+
     if let Some(t) = target {
         t.say(lab, &ToProgram::Report)?;
         let deadline = now_ns() + TESTIMONY;
         row.testimony = loop {
+            // A target that never stops to tick gives its testimony too late.
+            if now_ns() > deadline {
+                return Err(t.error("no testimony in time: it only ticks"));
+            }
             match t.hear(lab, "testimony", deadline, around.cancel)? {
                 FromProgram::Tick { .. } => {}
                 FromProgram::Testimony(testimony) => break Some(*testimony),
@@ -254,26 +283,46 @@ fn load(
     Ok(())
 }
 
-/// Waits for the client's `end`; tells the target's ticks to whoever watches.
+/// The result of one process, its histograms readable.
+fn outcome_of(
+    lab: &mut Lab,
+    client: &mut Running,
+    cancel: Option<BorrowedFd>,
+) -> Result<Outcome, Stop> {
+    match client.hear(lab, "outcome", now_ns() + OUTCOME, cancel)? {
+        FromProgram::Outcome(outcome) => match outcome.check_histograms() {
+            Ok(()) => Ok(*outcome),
+            Err((which, e)) => Err(client.error(&format!("its histogram \"{which}\": {e}"))),
+        },
+        other => Err(client.unexpected("outcome", &other)),
+    }
+}
+
+/// Waits for the `end` of every client; tells the target's ticks to whoever watches.
 fn until_end(
     lab: &mut Lab,
     around: &mut Surroundings,
-    client: &mut Running,
+    clients: &mut [Running],
     mut target: Option<&mut Running>,
     deadline_ns: u64,
 ) -> Result<(), Stop> {
+    let mut ended = vec![false; clients.len()];
     let mut before = 0;
     loop {
-        let message = client.peer.try_next("end").map_err(WaitError::from);
-        match message.map_err(|e| client.explain(lab, e))? {
-            Some(FromProgram::End { .. }) => return Ok(()),
-            Some(FromProgram::Failed { reason }) => return Err(client.error(&reason)),
-            Some(other) => return Err(client.unexpected("end", &other)),
-            None => {}
+        for (client, ended) in clients.iter_mut().zip(&mut ended).filter(|(_, e)| !**e) {
+            match client.poll(lab, "end")? {
+                Some(FromProgram::End { .. }) => *ended = true,
+                Some(FromProgram::Failed { reason }) => return Err(client.error(&reason)),
+                Some(other) => return Err(client.unexpected("end", &other)),
+                None => {}
+            }
         }
+        let Some(slow) = ended.iter().position(|e| !e) else {
+            return Ok(());
+        };
+        let mut more = false;
         if let Some(t) = &mut target {
-            let tick = t.peer.try_next("tick").map_err(WaitError::from);
-            match tick.map_err(|e| t.explain(lab, e))? {
+            match t.poll(lab, "tick")? {
                 Some(FromProgram::Tick {
                     requests,
                     connections,
@@ -283,35 +332,38 @@ fn until_end(
                         connections,
                     });
                     before = requests;
-                    continue;
+                    more = true;
                 }
                 Some(FromProgram::Failed { reason }) => return Err(t.error(&reason)),
                 Some(other) => return Err(t.unexpected("tick", &other)),
                 None => {}
             }
         }
-        let wait = {
-            use std::os::fd::AsFd;
-            let mut fds = vec![client.peer.as_fd()];
-            fds.extend(target.as_ref().map(|t| t.peer.as_fd()));
-            wait_any(&fds, around.cancel, deadline_ns)
+        // Another tick may stand in our buffer already, where no wait would see it; the look at
+        // the user's wish and at the time must not be left out for it.
+        let until = if more { now_ns() } else { deadline_ns };
+        let waited = {
+            let waiting = clients.iter().zip(&ended).filter(|(_, e)| !**e);
+            let mut fds: Vec<BorrowedFd> = waiting.flat_map(|(c, _)| c.fds()).collect();
+            fds.extend(target.iter().flat_map(|t| t.fds()));
+            wait_any(&fds, around.cancel, until)
         };
-        match wait.map_err(|e| client.explain(lab, e))? {
-            Some(_) => {}
-            None => {
-                return Err(client
-                    .error("hangs: no \"end\" by the end of window and timeouts; it was killed"));
-            }
+        if let Err(e) = waited {
+            return Err(clients[slow].explain(lab, e));
+        }
+        if now_ns() >= deadline_ns {
+            return Err(clients[slow]
+                .error("hangs: no \"end\" by the end of window and timeouts; it was killed"));
         }
     }
 }
 
 /// Checks a measured trial and sets its status and flags.
 fn judge(cell: &PlannedCell, row: &mut Trial) {
-    let (Some(outcome), Some(start)) = (&row.outcome, row.start_at_ns) else {
+    let Some(outcome) = &row.outcome else {
         return;
     };
-    let mut found = checks::check_outcome(outcome, start);
+    let mut found = std::mem::take(&mut row.checks);
     if let Some(testimony) = &row.testimony {
         let drops = row
             .samples
@@ -365,7 +417,10 @@ fn all_flags(cell: &PlannedCell, row: &Trial, outcome: &Outcome) -> Vec<&'static
         cell.network == Network::Loopback,
     );
     let burst = flags::burst_only(PortUse {
-        window_ns: outcome.window_end_ns - outcome.window_start_ns,
+        // The times are the client's own word and may be impossible; a check has said so then.
+        window_ns: outcome
+            .window_end_ns
+            .saturating_sub(outcome.window_start_ns),
         ports: sysctl("net.ipv4.ip_local_port_range")
             .and_then(flags::ports_of)
             .unwrap_or(0),
