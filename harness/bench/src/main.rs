@@ -6,6 +6,7 @@ mod figures;
 mod inside;
 mod loads;
 mod medians;
+mod nginx;
 mod row;
 mod servers;
 mod surroundings;

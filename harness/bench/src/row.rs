@@ -119,18 +119,6 @@ impl Row {
         }
     }
 
-    /// Values without a limit.
-    pub fn measured(figure: &str, values: Vec<f64>) -> Self {
-        match medians::median(values) {
-            None => Self::unmeasured(figure, "no result"),
-            Some(m) => Self {
-                ours: number(m.median),
-                verdict: Verdict::Information,
-                ..Self::unmeasured(figure, "")
-            },
-        }
-    }
-
     /// A figure without a result.
     pub fn unmeasured(figure: &str, why: &str) -> Self {
         Self {

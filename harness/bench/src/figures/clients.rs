@@ -3,6 +3,7 @@
 use crate::bench::Bench;
 use crate::figures::say_round;
 use crate::loads::{self, Load};
+use crate::nginx::{self, Way};
 use crate::row::Row;
 use crate::servers::{self, Page, Server};
 use crate::surroundings::Surroundings;
@@ -19,9 +20,9 @@ const WRK: &str = "wrk";
 /// Every comparison, on both servers.
 pub fn rows(bench: &Bench) -> anyhow::Result<Vec<Row>> {
     let mut rows = Vec::new();
-    for nginx in [false, true] {
-        let name = if nginx { "nginx" } else { "static" };
-        let measured = on(bench, name, nginx);
+    for on_nginx in [false, true] {
+        let name = if on_nginx { "nginx" } else { "static" };
+        let measured = on(bench, name, on_nginx);
         bench.stop().check()?;
         let figure = format!("{REFERENCE} ÷ {WRK} on {name}, requests per client CPU-second");
         rows.extend(measured.unwrap_or_else(|e| vec![Row::unmeasured(&figure, &format!("{e:#}"))]));
@@ -36,11 +37,11 @@ struct Candidate {
     request_bytes: Option<f64>,
 }
 
-fn on(bench: &Bench, name: &str, nginx: bool) -> anyhow::Result<Vec<Row>> {
+fn on(bench: &Bench, name: &str, on_nginx: bool) -> anyhow::Result<Vec<Row>> {
     let mut s = Surroundings::up(bench)?;
     let ours = servers::ours(&mut s, bench, PAGE)?;
-    let mut server = if nginx {
-        servers::nginx(&mut s, bench, PAGE, &ours.head)?
+    let mut server = if on_nginx {
+        nginx::start(&mut s, bench, PAGE, Way::Return, &ours.head)?
     } else {
         ours
     };

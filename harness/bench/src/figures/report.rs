@@ -13,7 +13,8 @@ use crate::row::Row;
 use crate::surroundings::Surroundings;
 
 const GENERATOR: &str = "yieldpoint-generate";
-const TRIALS: &str = "216";
+/// 72 cells in as many rounds, each of as many seconds: the size of matrices/keepalive.toml.
+const ROUNDS_AND_SECONDS: [&str; 2] = ["3", "130"];
 const LIMIT_S: f64 = 10.0;
 const PATIENCE: Duration = Duration::from_secs(300);
 const ROUNDS: usize = 6;
@@ -25,13 +26,10 @@ pub fn rows(bench: &Bench) -> anyhow::Result<Vec<Row>> {
         "no journal of 216 trials: the example `generate` of harness/analysis is not built",
     )?;
     let mut s = Surroundings::up_on_host(bench)?;
-    let run = s.file("2026-01-01.1-generated");
-    s.run(
-        vec![path(&generator), path(&run), TRIALS.to_owned()],
-        None,
-        Vec::new(),
-        PATIENCE,
-    )?;
+    let mut argv = vec![path(&generator), path(&s.file(""))];
+    argv.extend(ROUNDS_AND_SECONDS.map(str::to_owned));
+    let generated = s.run(argv, None, Vec::new(), PATIENCE)?;
+    let run = generated.stdout.trim().to_owned();
     let rounds = bench.at_most_rounds(ROUNDS);
     let mut times = Vec::new();
     for round in 0..rounds {
@@ -39,7 +37,7 @@ pub fn rows(bench: &Bench) -> anyhow::Result<Vec<Row>> {
         let argv = vec![
             path(&bench.program("yieldpoint")?),
             "report".to_owned(),
-            path(&run),
+            run.clone(),
             "--out".to_owned(),
             path(&s.file("report")),
         ];
