@@ -501,7 +501,12 @@ fn may_be_burst(c: &PlannedCell) -> bool {
     };
     let knob = |name: &str| c.cell.knobs.bool(name).unwrap_or(true);
     let drops = !knob("keep_alive") || !knob("same_user");
-    let no_reuse = set(REUSE).is_some_and(|v| v == "0");
+    let no_reuse = match set(REUSE) {
+        Some("0") => true,
+        // 2 is the kernel's default, and covers loopback only.
+        Some("2") | None => c.network != Network::Loopback,
+        Some(_) => false,
+    };
     let few = set(PORT_RANGE).and_then(ports_of).is_some();
     c.unsupported.is_none() && drops && no_reuse && few && c.window.0 < WHOLE_CYCLE_NS
 }
