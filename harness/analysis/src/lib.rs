@@ -17,6 +17,7 @@ mod histograms;
 mod keys;
 mod phases;
 mod samples;
+mod scaling;
 mod stats;
 mod summary;
 #[cfg(test)]

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use crate::breakpoints::{self, Breakpoint};
 use crate::grid::{Cell, Grid, Numbers, Place, no_port_free, ports};
+use crate::scaling::{self, Scaling};
 use crate::stats::{Ratio, Spread, paired_ratio};
 use crate::text;
 use crate::timeline::zero;
@@ -19,7 +20,10 @@ const DETAILS: usize = 3;
 /// Breakpoints that are described one by one, the greatest falls first.
 const BREAKPOINTS: usize = 3;
 
-/// At most twelve sentences, most important first.
+/// Lines along an axis of users of which it is said whether they follow the law of scalability.
+const SCALINGS: usize = 2;
+
+/// At most fourteen sentences, most important first.
 pub(super) fn findings(grid: &Grid) -> Vec<String> {
     let measured = grid
         .cells
@@ -41,6 +45,12 @@ pub(super) fn findings(grid: &Grid) -> Vec<String> {
         n.rss_peak_kib.map(|kib| kib / 1024.0)
     });
     out.extend(cpu.into_iter().chain(memory));
+    out.extend(
+        scaling::find(grid)
+            .iter()
+            .take(SCALINGS)
+            .map(|s| scaling_text(grid, s)),
+    );
     out
 }
 
@@ -98,6 +108,38 @@ fn break_text(grid: &Grid, b: &Breakpoint) -> String {
         level(b.cells.1),
         text::times(b.ratio),
     )
+}
+
+/// Whether a line follows the Universal Scalability Law, and where it peaks.
+fn scaling_text(grid: &Grid, s: &Scaling) -> String {
+    let cell = &grid.cells[s.first];
+    let held = grid.place_text(&cell.place, Some(s.axis));
+    let held = if held.is_empty() {
+        held
+    } else {
+        format!(", {held}")
+    };
+    let line = format!(
+        "{}{held} along {}",
+        grid.clients[cell.client], grid.axes[s.axis].name
+    );
+    match &s.law {
+        Ok(law) => format!(
+            "{line} follows the Universal Scalability Law within {}: contention {}, coherency {}, {}.",
+            text::percent(law.worst_miss, 1.0).unwrap_or_default(),
+            text::percent(law.contention, 1.0).unwrap_or_default(),
+            text::percent(law.coherency, 1.0).unwrap_or_default(),
+            law.peak.map_or_else(
+                || "without a peak".to_owned(),
+                |n| format!(
+                    "peak at {} with {}/s",
+                    text::significant(n),
+                    text::significant(law.at(n))
+                )
+            )
+        ),
+        Err(why) => format!("{line}: no scalability law is fitted, because {why}."),
+    }
 }
 
 /// What bound how many cells; what nothing explains stands last.

@@ -142,7 +142,7 @@ impl Known {
 /// Whether a trial may bound others: little of it failed, and its client had its CPUs for itself.
 fn sound(e: &Evidence) -> bool {
     let failed: f64 = e.errors.values().sum();
-    failed <= 0.01 * e.attempts && !e.noisy && !e.shared_cpus
+    failed <= 0.01 * e.attempts && !e.noisy && !e.crowded() && !e.shared_cpus
 }
 
 /// All bounds of a trial that are known, the least first.

@@ -1,12 +1,13 @@
-//! What is known of one trial, as plain numbers: the only file of this folder that reads a trial.
+//! What is known of one trial, as plain numbers. With `asked.rs` and `series.rs` this is all that reads a trial.
 
 use std::collections::BTreeMap;
 
 use yieldpoint_protocol::ErrorKind;
 use yieldpoint_record::{Manifest, Role, Status, Trial, flag};
-use yieldpoint_terms::{SampleSeries, Value};
 
+use super::asked::{Asked, bit_per_s, cores};
 use super::phases::{Course, Ports, Slots, course};
+use super::series::{Sampled, connections, slots};
 
 /// Times that come from the histograms of a trial, which are decoded elsewhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -104,21 +105,17 @@ pub(crate) struct Evidence {
     pub link_used_bit_per_s: Option<f64>,
     /// time stolen by the hypervisor, share of one CPU
     pub steal: Option<f64>,
+    /// what neither client nor target used of the CPUs of one of them, the worse of both, 0–1
+    pub others: Option<f64>,
+    /// share of the time in which some task of the machine waited for a CPU
+    pub waited: Option<f64>,
     pub noisy: bool,
     pub shared_cpus: bool,
 }
 
-/// Requests per second of a load, not of what is loaded: equal targets may be loaded differently.
-const LOAD: [&str; 8] = [
-    "client",
-    "threads",
-    "users_per_thread",
-    "processes",
-    "rate",
-    "arrival",
-    "duration",
-    "warmup",
-];
+/// On a quiet machine others use less than this share of a program's CPUs, and tasks wait for less of the time.
+const OTHERS: f64 = 0.15;
+const WAITED: f64 = 0.10;
 /// Most that a segment of an MTU of 1,500 carries, and its headers of Ethernet, IP and TCP with timestamps.
 const SEGMENT: f64 = 1_448.0;
 const SEGMENT_OVERHEAD: f64 = 66.0;
@@ -287,6 +284,34 @@ impl Evidence {
                     .map(|s| bytes * 8.0 / s)
             }),
             steal: samples.growth("cpu_steal_ns").map(|ns| ns / 1e9 / window_s),
+            others: {
+                let shared = has(flag::SHARED_CPUS);
+                let ends = [
+                    (
+                        "client_set_busy_ns",
+                        "client_cpu_ns",
+                        "target_cpu_ns",
+                        client_set,
+                    ),
+                    (
+                        "target_set_busy_ns",
+                        "target_cpu_ns",
+                        "client_cpu_ns",
+                        target_set,
+                    ),
+                ];
+                let of_set = |(busy, own, other, cores): (&str, &str, &str, Option<f64>)| {
+                    let mut rest = samples.growth(busy)? - samples.growth(own)?;
+                    if shared {
+                        rest -= samples.growth(other)?;
+                    }
+                    Some((rest / 1e9 / window_s / cores?).max(0.0))
+                };
+                ends.into_iter().filter_map(of_set).max_by(f64::total_cmp)
+            },
+            waited: samples
+                .growth("cpu_pressure_us")
+                .map(|us| us / 1e6 / window_s),
             noisy: has(flag::NOISY),
             shared_cpus: has(flag::SHARED_CPUS),
             course,
@@ -310,145 +335,20 @@ impl Evidence {
         self.users.filter(|u| *u > 0.0).map(|u| 1.0 - x * r / u)
     }
 
+    /// Whether others used the CPUs of client or target, so that one of them had to wait.
+    pub fn crowded(&self) -> bool {
+        match (self.others, self.waited) {
+            (Some(others), Some(waited)) => others >= OTHERS && waited >= WAITED,
+            // Without the kernel's account of waiting, interrupts could be what the set was busy with.
+            (Some(others), None) => others >= 2.0 * OTHERS,
+            _ => false,
+        }
+    }
+
     /// The rate that a bound is held against: what lasts, where that is known.
     pub fn lasting_per_s(&self) -> Option<f64> {
         self.course.sustained_per_s.or(self.good_per_s)
     }
-}
-
-/// The knobs and sysctls of a trial.
-struct Asked<'a>(&'a Trial);
-
-impl Asked<'_> {
-    fn value(&self, name: &str) -> Option<&Value> {
-        self.0.knobs.get(name)
-    }
-    fn number(&self, name: &str) -> Option<f64> {
-        self.value(name)?.as_f64()
-    }
-    fn text(&self, name: &str) -> Option<&str> {
-        match self.value(name)? {
-            Value::Text(t) => Some(t),
-            _ => None,
-        }
-    }
-    fn is(&self, name: &str) -> Option<bool> {
-        match self.value(name)? {
-            Value::Bool(b) => Some(*b),
-            _ => None,
-        }
-    }
-    fn sysctl(&self, name: &str) -> Option<&str> {
-        self.0.sysctls.get(name).map(String::as_str)
-    }
-
-    /// Every knob but those of the load, as one text; `and` are kept.
-    fn key(&self, and: &[&str]) -> String {
-        let of_the_load = |name: &str| {
-            let load = LOAD.contains(&name) && !and.contains(&name);
-            let options = name.starts_with("options.") && !and.contains(&"client");
-            load || options
-        };
-        let kept = self.0.knobs.0.iter().filter(|(name, _)| !of_the_load(name));
-        kept.map(|(name, value)| format!("{name}={value};"))
-            .collect()
-    }
-
-    /// The keep-alive limit of the target where the client would use a connection for longer.
-    fn keepalive_limit(&self) -> Option<f64> {
-        let limit = self.number("target.keepalive_requests")?;
-        let per_iteration = self.number("requests_per_iteration").unwrap_or(1.0);
-        let longer = self.is("same_user")? || per_iteration > limit;
-        (self.is("keep_alive")? && longer).then_some(limit)
-    }
-
-    fn requests_per_connection(&self) -> Option<f64> {
-        if !self.is("keep_alive")? || self.is("target.keep_alive") == Some(false) {
-            return Some(1.0);
-        }
-        let limit = self.number("target.keepalive_requests");
-        if self.is("same_user")? {
-            return limit;
-        }
-        let per_iteration = self.number("requests_per_iteration")?;
-        Some(limit.map_or(per_iteration, |l| l.min(per_iteration)))
-    }
-
-    /// Local ports × source addresses.
-    fn ports(&self) -> Option<f64> {
-        let range = self.sysctl("net.ipv4.ip_local_port_range")?;
-        let mut ends = range.split_whitespace().map(str::parse::<f64>);
-        let (low, high) = (ends.next()?.ok()?, ends.next()?.ok()?);
-        (high >= low).then(|| (high - low + 1.0) * self.addresses())
-    }
-
-    /// Number of source addresses: "127.0.0.1-127.0.0.4" are four.
-    fn addresses(&self) -> f64 {
-        let Some(text) = self.text("source_addresses") else {
-            return 1.0;
-        };
-        let count = |part: &str| -> Option<u32> {
-            let parse = |t: &str| t.trim().parse::<std::net::Ipv4Addr>().ok().map(u32::from);
-            match part.split_once('-') {
-                Some((from, to)) => (parse(to)?.checked_sub(parse(from)?)?).checked_add(1),
-                None => parse(part).map(|_| 1),
-            }
-        };
-        text.split(',')
-            .filter_map(count)
-            .map(f64::from)
-            .sum::<f64>()
-            .max(1.0)
-    }
-
-    /// When a port in TIME_WAIT may be taken again: with `tcp_tw_reuse` (1, or 2 on loopback) and
-    /// timestamps, after `tcp_tw_reuse_delay`, which is 1 s where the kernel does not tell.
-    fn reuse_after_s(&self) -> Option<f64> {
-        let loopback = self.text("lab.network").is_none_or(|n| n == "loopback");
-        let reuse = match self.sysctl("net.ipv4.tcp_tw_reuse")?.trim() {
-            "1" => true,
-            "2" => loopback,
-            _ => false,
-        };
-        let timestamps = self
-            .sysctl("net.ipv4.tcp_timestamps")
-            .is_none_or(|t| t.trim() != "0");
-        let delay = self.sysctl("net.ipv4.tcp_tw_reuse_delay");
-        let delay = delay
-            .and_then(|d| d.trim().parse::<f64>().ok())
-            .unwrap_or(1_000.0);
-        (reuse && timestamps).then_some(delay / 1e3)
-    }
-
-    fn backlog(&self) -> Option<f64> {
-        let asked = self.number("target.backlog")?;
-        let most = self
-            .sysctl("net.core.somaxconn")
-            .and_then(|s| s.trim().parse::<f64>().ok());
-        Some(most.map_or(asked, |m| m.min(asked)))
-    }
-}
-
-/// Number of CPUs of a list ("0", "1-3", "0,2"); `None` of a list that is none.
-fn cores(list: &str) -> Option<f64> {
-    let count = |part: &str| -> Option<f64> {
-        let parse = |t: &str| t.trim().parse::<f64>().ok();
-        match part.split_once('-') {
-            Some((from, to)) => Some(parse(to)? - parse(from)? + 1.0).filter(|n| *n >= 1.0),
-            None => parse(part).map(|_| 1.0),
-        }
-    };
-    list.split(',').map(count).sum()
-}
-
-/// "100mbit" → 10⁸.
-fn bit_per_s(text: &str) -> Option<f64> {
-    let text = text.trim();
-    let units = [("kbit", 1e3), ("mbit", 1e6), ("gbit", 1e9), ("bit", 1.0)];
-    let (number, scale) = units
-        .iter()
-        .find_map(|(u, s)| Some((text.strip_suffix(u)?, s)))?;
-    number.trim().parse::<f64>().ok().map(|n| n * scale)
 }
 
 /// Seconds from `go` to the end of the target's course.
@@ -483,134 +383,11 @@ fn client_closes(trial: &Trial, window_s: f64) -> Option<f64> {
     (opened > 0.0).then(|| (left / opened).min(1.0))
 }
 
-/// The course of the window: the target's slots, or the client's seconds where only it testifies.
-fn slots(trial: &Trial) -> Slots {
-    of_series(trial, |t| &t.series.responses)
-}
-
-/// Connections instead of responses, in the same slots.
-fn connections(trial: &Trial) -> Slots {
-    of_series(trial, |t| &t.series.connections)
-}
-
-fn of_series(trial: &Trial, of: fn(&yieldpoint_protocol::Testimony) -> &Vec<u64>) -> Slots {
-    const SECOND: u64 = 1_000_000_000;
-    let Some(outcome) = &trial.outcome else {
-        return Slots::default();
-    };
-    let go = trial.start_at_ns.unwrap_or(outcome.window_start_ns);
-    let ms = |ns: u64| ns.saturating_sub(go) / 1_000_000;
-    let window = outcome
-        .window_end_ns
-        .saturating_sub(outcome.window_start_ns);
-    let series = trial
-        .testimony
-        .as_ref()
-        .filter(|t| t.series.slot_ns > 0 && !of(t).is_empty());
-    let Some(t) = series else {
-        // The last second may be cut short, which would look like a fall.
-        let whole = usize::try_from(window / SECOND).unwrap_or(usize::MAX);
-        let seconds = &outcome.series[..outcome.series.len().min(whole)];
-        return Slots {
-            start_ms: ms(outcome.window_start_ns),
-            slot_ms: 1_000,
-            good: seconds.iter().map(|s| s.good).collect(),
-            errors: seconds.iter().map(|s| s.errors as f64).collect(),
-        };
-    };
-    let slot = t.series.slot_ns;
-    // Whole slots of the window: the part of one at its ends would look like a fall.
-    let first = outcome
-        .window_start_ns
-        .saturating_sub(t.series.start_ns)
-        .div_ceil(slot);
-    let last = outcome.window_end_ns.saturating_sub(t.series.start_ns) / slot;
-    let at = |i: u64| usize::try_from(i).unwrap_or(usize::MAX).min(of(t).len());
-    let (first, last) = (at(first), at(last.max(first)));
-    let start = t.series.start_ns.saturating_add(slot * first as u64);
-    let per_second = slot as f64 / SECOND as f64;
-    let errors = (first..last).map(|i| {
-        let middle = t.series.start_ns + slot * i as u64 + slot / 2;
-        let second = middle.saturating_sub(outcome.window_start_ns) / SECOND;
-        let second = usize::try_from(second)
-            .ok()
-            .and_then(|s| outcome.series.get(s));
-        second.map_or(0.0, |s| s.errors as f64 * per_second)
-    });
-    Slots {
-        start_ms: ms(start),
-        slot_ms: slot / 1_000_000,
-        errors: errors.collect(),
-        good: of(t)[first..last].to_vec(),
-    }
-}
-
-/// The samples of a window.
-struct Sampled<'a> {
-    samples: Option<&'a SampleSeries>,
-    from: u64,
-    to: u64,
-}
-
-impl Sampled<'_> {
-    fn rows(&self, metric: &str) -> impl Iterator<Item = (u64, i64)> {
-        let column = self
-            .samples
-            .and_then(|s| s.columns.get(metric))
-            .map_or(&[][..], |c| c);
-        let times = self.samples.map_or(&[][..], |s| &s.t_ns);
-        times
-            .iter()
-            .zip(column)
-            .filter_map(|(t, v)| Some((*t, (*v)?)))
-    }
-
-    fn peak(&self, metric: &str) -> Option<f64> {
-        self.rows(metric)
-            .map(|(_, v)| v as f64)
-            .max_by(f64::total_cmp)
-    }
-
-    /// When a metric first is as asked, ns.
-    fn first(&self, metric: &str, is: impl Fn(i64) -> bool) -> Option<u64> {
-        self.rows(metric).find(|(_, v)| is(*v)).map(|(t, _)| t)
-    }
-
-    /// A running total at a moment, between two samples in proportion.
-    fn at(&self, metric: &str, ns: u64) -> Option<f64> {
-        let mut before: Option<(u64, i64)> = None;
-        for (t, v) in self.rows(metric) {
-            if t >= ns {
-                let Some((t0, v0)) = before else {
-                    return Some(v as f64);
-                };
-                let share = (ns - t0) as f64 / (t - t0).max(1) as f64;
-                return Some(v0 as f64 + share * (v - v0) as f64);
-            }
-            before = Some((t, v));
-        }
-        before.map(|(_, v)| v as f64)
-    }
-
-    /// How much a running total grew within the window.
-    fn growth(&self, metric: &str) -> Option<f64> {
-        self.rows(metric).nth(1)?;
-        Some(self.at(metric, self.to)? - self.at(metric, self.from)?).filter(|g| *g >= 0.0)
-    }
-
-    /// How much it grew over all samples: what happened at the edges of the window counts too.
-    fn whole_growth(&self, metric: &str) -> Option<f64> {
-        let mut rows = self.rows(metric);
-        let (_, first) = rows.next()?;
-        let (_, last) = rows.last()?;
-        Some((last - first) as f64).filter(|g| *g >= 0.0)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::synthetic;
+    use yieldpoint_terms::Value;
 
     fn of(change: impl Fn(&mut Trial)) -> Evidence {
         let mut trial = synthetic::trial("ureq", 1);
@@ -713,29 +490,5 @@ mod tests {
         let other = of(|t| t.knobs.set("client", Value::Text("hyper".into())));
         assert_eq!(other.target_key, base.target_key);
         assert_ne!(other.client_key, base.client_key);
-    }
-
-    #[test]
-    fn texts_are_numbers_or_nothing() {
-        for (list, want) in [
-            ("0", Some(1.0)),
-            ("1-3", Some(3.0)),
-            ("0,2-3", Some(3.0)),
-            ("", None),
-            ("3-1", None),
-            ("all", None),
-        ] {
-            assert_eq!(cores(list), want, "{list}");
-        }
-        for (text, want) in [
-            ("100mbit", Some(1e8)),
-            ("1.5gbit", Some(1.5e9)),
-            ("8kbit", Some(8e3)),
-            ("64bit", Some(64.0)),
-            ("fast", None),
-            ("mbit", None),
-        ] {
-            assert_eq!(bit_per_s(text), want, "{text}");
-        }
     }
 }

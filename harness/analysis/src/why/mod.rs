@@ -1,11 +1,16 @@
 //! Why throughput is what it is: evidence → phases, ceilings → verdict.
 //!
-//! Pure functions on plain structs, without Polars: `evidence.rs` is the only file that reads a trial.
+//! Pure functions on plain structs, without Polars: only `evidence.rs`, with `asked.rs` and `series.rs`, reads a trial.
 //! A bound never comes from the trial it judges, and a verdict never says more than its evidence.
 
+mod asked;
 mod ceilings;
 mod evidence;
+mod failures;
+mod loads;
 mod phases;
+mod ports;
+mod series;
 mod verdict;
 
 use yieldpoint_record::{Manifest, Trial};

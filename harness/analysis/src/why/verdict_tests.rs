@@ -2,7 +2,10 @@
 
 use super::*;
 use crate::why::phases::{Course, Phase};
-use yieldpoint_protocol::ErrorKind::AddressNotAvailable;
+use crate::why::{ceilings, phases};
+use yieldpoint_protocol::ErrorKind::{
+    AddressNotAvailable, BadStatus, ClosedEarly, ConnectTimeout, FdLimit, Other, Reset, Timeout,
+};
 
 /// A made-up trial in which nothing is short: 10 s, 4 users, 4,000/s of 1 ms each, both ends half idle.
 fn calm() -> Evidence {
@@ -119,6 +122,27 @@ fn each_cause_is_named_and_nothing_is_guessed() {
             e.client_cpu = Some(0.2);
             e.client_set_busy = Some(0.99);
         }),
+        // One user takes turns with the target, and three quarters of its time is the client's own CPU.
+        ("client_cpu", |e| {
+            e.users = Some(1.0);
+            e.good_per_s = Some(1_000.0);
+            e.client_cpu = Some(0.75);
+            e.target_cpu = Some(0.2);
+        }),
+        // Or the target's.
+        ("target_cpu", |e| {
+            e.users = Some(1.0);
+            e.good_per_s = Some(1_000.0);
+            e.client_cpu = Some(0.2);
+            e.target_cpu = Some(0.75);
+        }),
+        // Or mostly neither: it waits.
+        ("target_latency", |e| {
+            e.users = Some(1.0);
+            e.good_per_s = Some(1_000.0);
+            e.client_cpu = Some(0.4);
+            e.target_cpu = Some(0.3);
+        }),
         // The asked rate was met, and no CPU is a second cause.
         ("pacing", |e| {
             e.rate = Some(4_000.0);
@@ -139,9 +163,15 @@ fn each_cause_is_named_and_nothing_is_guessed() {
             e.link_bit_per_s = Some(1e8);
             e.link_used_bit_per_s = Some(5e7);
         }),
-        // The target closes after every second response, and the users keep connecting.
+        // The target closes after every second response: a round trip in three opens a connection.
         ("keepalive_limit", |e| {
             e.keepalive_limit = Some(2.0);
+            e.connections = 20_000.0;
+            e.closed_by_target = Some(20_000.0);
+        }),
+        // After every tenth, and connects are slow.
+        ("keepalive_limit", |e| {
+            e.keepalive_limit = Some(10.0);
             e.connections = 20_000.0;
             e.closed_by_target = Some(20_000.0);
             e.connect_mean_s = Some(0.000_5);
@@ -154,6 +184,25 @@ fn each_cause_is_named_and_nothing_is_guessed() {
         // The hypervisor took a quarter of a CPU.
         ("noisy_machine", |e| e.steal = Some(0.25)),
         ("noisy_machine", |e| e.noisy = true),
+        // Others had most of the client's CPU, and tasks waited for it: the latency is theirs.
+        ("noisy_machine", |e| {
+            e.client_cpu = Some(0.18);
+            e.client_set_busy = Some(1.0);
+            e.others = Some(0.82);
+            e.waited = Some(0.99);
+        }),
+        // Interrupts keep a set busy without a task that waits.
+        ("target_latency", |e| {
+            e.others = Some(0.2);
+            e.waited = Some(0.02);
+        }),
+        // A crowded set is not a client that lacks CPU.
+        ("noisy_machine", |e| {
+            e.client_cpu = Some(0.7);
+            e.client_set_busy = Some(0.99);
+            e.others = Some(0.29);
+            e.waited = Some(0.6);
+        }),
         // Noise does not hide a cause that is plain.
         ("client_cpu", |e| {
             e.noisy = true;
