@@ -7,21 +7,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::breakpoints::{self, Breakpoint};
+use super::why::{breaks, laws, verdicts};
 use crate::grid::{Cell, Grid, Numbers, Place, no_port_free, ports};
-use crate::scaling::{self, Scaling};
 use crate::stats::{Ratio, Spread, paired_ratio};
 use crate::text;
 use crate::timeline::zero;
 
 /// Combinations of the axes that are described one by one where ports ran out.
 const DETAILS: usize = 3;
-
-/// Breakpoints that are described one by one, the greatest falls first.
-const BREAKPOINTS: usize = 3;
-
-/// Lines along an axis of users of which it is said whether they follow the law of scalability.
-const SCALINGS: usize = 2;
 
 /// At most fourteen sentences, most important first.
 pub(super) fn findings(grid: &Grid) -> Vec<String> {
@@ -45,123 +38,8 @@ pub(super) fn findings(grid: &Grid) -> Vec<String> {
         n.rss_peak_kib.map(|kib| kib / 1024.0)
     });
     out.extend(cpu.into_iter().chain(memory));
-    out.extend(
-        scaling::find(grid)
-            .iter()
-            .take(SCALINGS)
-            .map(|s| scaling_text(grid, s)),
-    );
+    out.extend(laws(grid));
     out
-}
-
-/// One sentence a breakpoint: where, by how much, and what binds on both sides.
-fn breaks(grid: &Grid) -> Vec<String> {
-    let mut found = breakpoints::find(grid);
-    found.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
-    let rest = found.len().saturating_sub(BREAKPOINTS);
-    let shown = found.iter().take(BREAKPOINTS);
-    let mut out: Vec<String> = shown.map(|b| break_text(grid, b)).collect();
-    if let Some(last) = out.last_mut().filter(|_| rest > 0) {
-        last.push_str(&format!(
-            " {} more in the table \"breakpoints\".",
-            text::plural(rest, "breakpoint")
-        ));
-    }
-    out
-}
-
-fn break_text(grid: &Grid, b: &Breakpoint) -> String {
-    let cell = &grid.cells[b.cells.0];
-    let held = grid.place_text(&cell.place, Some(b.axis));
-    let held = if held.is_empty() {
-        held
-    } else {
-        format!(", {held}")
-    };
-    let level = |cell| breakpoints::level(grid, b, cell).unwrap_or_default();
-    let does = if b.kind == breakpoints::CLIFF {
-        "throughput falls to"
-    } else {
-        "throughput stops rising, with"
-    };
-    let interval = b.interval.map_or_else(String::new, |(low, high)| {
-        format!(
-            " (95 % interval {}–{})",
-            text::times(low),
-            text::times(high)
-        )
-    });
-    let said = |i: usize| grid.cells[i].said.as_ref();
-    let verdict = |i: usize| said(i).map_or("nothing that was measured", |s| s.verdict.as_str());
-    let (below, above) = (verdict(b.cells.0), verdict(b.cells.1));
-    let bound = if below == above {
-        format!("bound by {above} on both sides")
-    } else {
-        format!("bound by {below} before and by {above} after")
-    };
-    let why = said(b.cells.1).map_or_else(String::new, |s| format!(": {}", s.evidence));
-    format!(
-        "{}{held}: from {} = {} to {} {does} {}{interval}, {bound}{why}.",
-        grid.clients[cell.client],
-        grid.axes[b.axis].name,
-        level(b.cells.0),
-        level(b.cells.1),
-        text::times(b.ratio),
-    )
-}
-
-/// Whether a line follows the Universal Scalability Law, and where it peaks.
-fn scaling_text(grid: &Grid, s: &Scaling) -> String {
-    let cell = &grid.cells[s.first];
-    let held = grid.place_text(&cell.place, Some(s.axis));
-    let held = if held.is_empty() {
-        held
-    } else {
-        format!(", {held}")
-    };
-    let line = format!(
-        "{}{held} along {}",
-        grid.clients[cell.client], grid.axes[s.axis].name
-    );
-    match &s.law {
-        Ok(law) => format!(
-            "{line} follows the Universal Scalability Law within {}: contention {}, coherency {}, {}.",
-            text::percent(law.worst_miss, 1.0).unwrap_or_default(),
-            text::percent(law.contention, 1.0).unwrap_or_default(),
-            text::percent(law.coherency, 1.0).unwrap_or_default(),
-            law.peak.map_or_else(
-                || "without a peak".to_owned(),
-                |n| format!(
-                    "peak at {} with {}/s",
-                    text::significant(n),
-                    text::significant(law.at(n))
-                )
-            )
-        ),
-        Err(why) => format!("{line}: no scalability law is fitted, because {why}."),
-    }
-}
-
-/// What bound how many cells; what nothing explains stands last.
-fn verdicts(grid: &Grid) -> Option<String> {
-    let mut cells: BTreeMap<&str, usize> = BTreeMap::new();
-    for said in grid.cells.iter().filter_map(|c| c.said.as_ref()) {
-        *cells.entry(&said.verdict).or_default() += 1;
-    }
-    let measured: usize = cells.values().sum();
-    let mut each: Vec<(&str, usize)> = cells.into_iter().collect();
-    each.sort_by_key(|(verdict, n)| (*verdict == "unexplained", std::cmp::Reverse(*n)));
-    let each: Vec<_> = each
-        .into_iter()
-        .map(|(verdict, n)| format!("{} {n}", verdict.replace(',', " with ")))
-        .collect();
-    (measured > 0).then(|| {
-        format!(
-            "What bound {}: {}.",
-            text::plural(measured, "measured cell"),
-            each.join(", ")
-        )
-    })
 }
 
 /// Where no local port was free.

@@ -10,6 +10,7 @@ mod glossary;
 mod maps;
 mod timelines;
 mod warnings;
+mod why;
 
 use yieldpoint_figures::Report;
 use yieldpoint_record::{Manifest, Trial};
