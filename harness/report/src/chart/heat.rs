@@ -164,7 +164,7 @@ fn colour_bar(d: &mut Drawing, y: f64, label: &str, scale: &Scale) -> f64 {
         let Some(f) = scale.at(*value) else { continue };
         let half = text::width(label, SIZE, false) / 2.0;
         // The first and last label stand inside the picture, and none touches another.
-        let x = bar.x(f).clamp(half + 1.0, d.width - half - 1.0);
+        let x = bar.x(f).clamp(MARGIN + half, d.width - MARGIN - half);
         d.line(
             (bar.x(f), bar.bottom),
             (bar.x(f), bar.bottom + 4.0),

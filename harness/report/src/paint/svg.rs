@@ -93,21 +93,39 @@ fn raw(drawing: &Drawing) -> anyhow::Result<String> {
 
 /// Colours and dashes for sentinels; attributes that only repeat the default go.
 fn replaced(raw: &str, colour: impl Fn(Ink) -> String) -> String {
-    let mut out = raw
+    let raw = raw
         .replace(" opacity=\"1\"", "")
         .replace(" stroke=\"none\"", "")
         .replace(&format!(" font-family=\"{}\"", text::FAMILY), "");
-    for ink in Ink::all() {
-        let to = colour(ink);
-        for (i, dash) in DASHES.iter().enumerate() {
-            let RGBColor(r, g, b) = sentinel(ink, i);
-            let dashes = dash.map_or_else(String::new, |(on, off)| {
-                let px = |v: u32| f64::from(v) * SCALE;
-                format!(" stroke-dasharray=\"{} {}\"", px(on), px(off))
-            });
-            for what in ["fill", "stroke"] {
-                let from = format!("{what}=\"#{r:02X}{g:02X}{b:02X}\"");
-                out = out.replace(&from, &format!("{what}=\"{to}\"{dashes}"));
+    let inks: Vec<(u8, String)> = Ink::all().map(|i| (i.index(), colour(i))).collect();
+    let meaning = |rest: &str| {
+        // Two digits of the dash, two of the ink, and the quote behind them.
+        let byte = |at| u8::from_str_radix(rest.get(at)?, 16).ok();
+        let (dash, ink) = (byte(0..2)?, byte(2..4)?);
+        let (_, colour) = inks.iter().find(|(i, _)| *i == ink)?;
+        let dash = DASHES.get(usize::from(dash))?;
+        let dashes = dash.map_or_else(String::new, |(on, off)| {
+            let px = |v: u32| f64::from(v) * SCALE;
+            format!(" stroke-dasharray=\"{} {}\"", px(on), px(off))
+        });
+        rest.get(4..)?
+            .starts_with('"')
+            .then(|| format!("{colour}\"{dashes}"))
+    };
+    // One pass: a picture has thousands of shapes.
+    let mut parts = raw.split("=\"#FE");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match meaning(part) {
+            Some(text) => {
+                out.push_str("=\"");
+                out.push_str(&text);
+                // The sentinel was four digits and a quote.
+                out.push_str(part.get(5..).unwrap_or_default());
+            }
+            None => {
+                out.push_str("=\"#FE");
+                out.push_str(part);
             }
         }
     }
