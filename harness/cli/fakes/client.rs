@@ -1,7 +1,10 @@
 //! A load client that misbehaves on purpose: `fake BEHAVIOUR`. Started under the name of a target it
-//! dies where a target should listen.
+//! is a target that does (`target.rs`).
 //!
 //! Where it works, it makes 50 real requests over one connection and tells the truth.
+
+#[path = "target.rs"]
+mod target;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -9,8 +12,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use yieldpoint_protocol::{
-    Counts, FromProgram, Hello, Histogram, LineReader, Outcome, Role, Second, ToProgram, VERSION,
-    send,
+    Counts, ErrorCount, ErrorKind, FromProgram, Hello, Histogram, LineReader, Outcome, Role,
+    Second, ToProgram, VERSION, send,
 };
 use yieldpoint_terms::clock::{now_ns, sleep_until};
 
@@ -39,14 +42,16 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if is_target {
-        eprintln!("this target does not start");
-        return ExitCode::from(7);
+        return target::run(&arguments[0], hello);
     }
     match behaviour.as_str() {
+        "sleeps" => {
+            // The grandchild: it outlives its parent and holds whatever it inherited.
+            std::thread::sleep(Duration::from_secs(3600));
+            return ExitCode::SUCCESS;
+        }
         "other-version" => hello.protocol = VERSION + 1,
-        "mute" => loop {
-            std::thread::sleep(Duration::from_secs(60));
-        },
+        "mute" => hang(),
         _ => {}
     }
     send(&mut out, &FromProgram::Hello(hello)).expect("stdout is open");
@@ -79,9 +84,37 @@ fn main() -> ExitCode {
     };
     sleep_until(start);
     match behaviour.as_str() {
-        "hangs" => loop {
-            std::thread::sleep(Duration::from_secs(60));
-        },
+        "floods" => {
+            // Never a newline. The runner stops to read long before this ends; then the write fails.
+            let chunk = [b'x'; 65_536];
+            while out.write_all(&chunk).and_then(|()| out.flush()).is_ok() {}
+            return ExitCode::SUCCESS;
+        }
+        "orphans" => {
+            fork_grandchild();
+            return ExitCode::from(4);
+        }
+        "half-and-hangs" => {
+            out.write_all(b"{\"type\":\"end\",\"at")
+                .and_then(|()| out.flush())
+                .expect("stdout is open");
+            hang();
+        }
+        "closes-stdout" => {
+            close_standard_streams();
+        }
+        "exhausts" => {
+            let mut held = Vec::new();
+            let reason = loop {
+                match std::fs::File::open("/dev/null") {
+                    Ok(file) => held.push(file),
+                    Err(e) => break format!("no descriptor is left after {}: {e}", held.len()),
+                }
+            };
+            send(&mut out, &FromProgram::Failed { reason }).expect("stdout is open");
+            return ExitCode::SUCCESS;
+        }
+        "hangs" => hang(),
         "aborts" => std::process::abort(),
         "exits" => return ExitCode::from(4),
         "half-line" => {
@@ -101,6 +134,21 @@ fn main() -> ExitCode {
         "claims-more" => outcome = self::outcome(start, REQUESTS + 7),
         "claims-less" => outcome = self::outcome(start, REQUESTS - 7),
         "cannot-add" => outcome.window.errors += 1,
+        "claims-everything" => outcome.total.attempts = u64::MAX,
+        "ends-before-it-starts" => outcome.window_end_ns = outcome.window_start_ns - 1,
+        "ends-tomorrow" => outcome.window_end_ns += 86_400_000_000_000,
+        "errs-before-go" => {
+            outcome.errors.push(ErrorCount {
+                kind: ErrorKind::AddressNotAvailable,
+                count: 1,
+                first_ns: start - 1,
+                example: "too early".into(),
+            });
+            outcome.total.attempts += 1;
+            outcome.total.errors += 1;
+        }
+        "no-histogram" => outcome.iteration = Histogram("all went well!".into()),
+        "grandchild" => fork_grandchild(),
         _ => {}
     }
     send(&mut out, &FromProgram::End { at_ns: now_ns() }).expect("stdout is open");
@@ -108,6 +156,31 @@ fn main() -> ExitCode {
     // Lives until bye, so that its memory can be read.
     let _ = next();
     ExitCode::SUCCESS
+}
+
+fn hang() -> ! {
+    loop {
+        std::thread::sleep(Duration::from_secs(60));
+    }
+}
+
+/// A child with all our descriptors, in a session of its own, that nobody waits for.
+fn fork_grandchild() {
+    let own = std::env::current_exe().expect("/proc is there");
+    std::process::Command::new("setsid")
+        .arg(own)
+        .arg("sleeps")
+        .spawn()
+        .expect("setsid is part of util-linux");
+}
+
+/// Ends what the runner hears, and lives on: stdin and stdout are one socket pair, so both must go.
+fn close_standard_streams() -> ! {
+    use std::os::unix::process::CommandExt;
+    let e = std::process::Command::new("sh")
+        .args(["-c", "exec sleep 3600 <&- >&-"])
+        .exec();
+    panic!("sh is part of every system: {e}");
 }
 
 fn hello(role: Role) -> Hello {

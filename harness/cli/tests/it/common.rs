@@ -121,6 +121,20 @@ pub fn processes_of(runner: u32, marker: &str) -> Vec<String> {
     found
 }
 
+/// Processes whose environment holds `marker` ("NAME=value").
+pub fn marked(marker: &str) -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc").expect("/proc is there");
+    entries
+        .flatten()
+        .filter_map(|entry| {
+            let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
+            let environment = std::fs::read(entry.path().join("environ")).ok()?;
+            let mut variables = environment.split(|b| *b == 0);
+            variables.any(|v| v == marker.as_bytes()).then_some(pid)
+        })
+        .collect()
+}
+
 /// A child that does not outlive its test.
 pub struct Guarded(pub std::process::Child);
 

@@ -1,6 +1,6 @@
 //! Whatever a program or a matrix does wrong gives one clear error, and the run goes on.
 
-use crate::common::{Scratch, fake, programs, rows, stderr};
+use crate::common::{Scratch, fake, marked, programs, rows, stderr};
 use yieldpoint_record::Status;
 
 /// One trial a behaviour; the reason that its row must carry, or none where the trial is fine.
@@ -36,6 +36,31 @@ const BEHAVIOURS: &[(&str, Status, &str)] = &[
         "speaks protocol version 2, expected 1",
     ),
     ("refuses", Status::Unsupported, "this fake can do nothing"),
+    (
+        "floods",
+        Status::Error,
+        "a line of more than 262144 bytes where end was expected",
+    ),
+    // It dies, and a child of its child holds its stdout: death is seen all the same.
+    ("orphans", Status::Error, "exited with code 4"),
+    // The trial is fine; what outlives it goes with the lab.
+    ("grandchild", Status::Ok, ""),
+    ("half-and-hangs", Status::Error, "hangs"),
+    (
+        "closes-stdout",
+        Status::Error,
+        "closed its stdout where \"end\" was expected",
+    ),
+    ("exhausts", Status::Error, "no descriptor is left after"),
+    ("claims-everything", Status::Error, "client_sums"),
+    ("ends-before-it-starts", Status::Error, "client_times"),
+    ("ends-tomorrow", Status::Error, "client_times"),
+    ("errs-before-go", Status::Error, "client_times"),
+    (
+        "no-histogram",
+        Status::Error,
+        "its histogram \"iteration\": not an HDR histogram",
+    ),
 ];
 
 #[test]
@@ -56,12 +81,20 @@ fn every_misbehaving_client_is_a_row_with_its_reason_and_the_run_goes_on() {
         );
     }
     let matrix = scratch.matrix("fakes", &text);
-    let out = scratch.output(&[
-        "run",
-        matrix.to_str().expect("a path of ours is UTF-8"),
-        "--strict",
-    ]);
+    let marker = format!("YIELDPOINT_TEST_MARK=fakes-{}", std::process::id());
+    let (name, value) = marker.split_once('=').expect("it has one");
+    let out = scratch
+        .yieldpoint(&[
+            "run",
+            matrix.to_str().expect("a path of ours is UTF-8"),
+            "--strict",
+        ])
+        .env(name, value)
+        .output()
+        .expect("the command starts");
     assert_eq!(out.status.code(), Some(3), "--strict: {}", stderr(&out));
+    // Whatever a fake left behind (a grandchild in a session of its own, too) has ended with its lab.
+    assert_eq!(marked(&marker), [0; 0]);
 
     let (folder, rows) = rows(&scratch, &out);
     assert_eq!(rows.len(), BEHAVIOURS.len());
@@ -166,6 +199,97 @@ fn a_target_that_does_not_start_or_finds_its_port_taken_is_a_row() {
             );
         }
     }
+}
+
+/// A folder of programs with one target more.
+fn with_target(scratch: &Scratch, behaviour: &str) -> std::path::PathBuf {
+    let folder = scratch.path().join(format!("with-{behaviour}"));
+    std::fs::create_dir(&folder).expect("scratch");
+    for program in std::fs::read_dir(programs()).expect("built").flatten() {
+        let to = folder.join(program.file_name());
+        std::os::unix::fs::symlink(program.path(), to).expect("scratch");
+    }
+    let to = folder.join(format!("yieldpoint-target-{behaviour}"));
+    std::os::unix::fs::symlink(fake(), to).expect("scratch");
+    folder
+}
+
+#[test]
+fn a_target_that_fails_in_the_middle_is_a_row_or_errors_of_the_client() {
+    let scratch = Scratch::new();
+    // behaviour, status, what the row's error says, the kinds of error that the client counts
+    let table: [(&str, Status, &str, &[&str]); 4] = [
+        (
+            "collapses",
+            Status::Error,
+            "target \"collapses\": exited with code 9",
+            &[],
+        ),
+        // Handshakes are the kernel's; no answer ever comes.
+        ("deaf", Status::Ok, "", &["timeout", "connect_timeout"]),
+        ("garbles", Status::Ok, "", &["protocol"]),
+        (
+            "chatters",
+            Status::Error,
+            "target \"chatters\": no testimony in time",
+            &[],
+        ),
+    ];
+    for (behaviour, status, want, kinds) in table {
+        let matrix = scratch.matrix(
+            behaviour,
+            &format!(
+                "[run]\nrounds = 1\n[knobs]\nclient = \"reference\"\nduration = \"500ms\"\nrequest_timeout = \"200ms\"\nconnect_timeout = \"200ms\"\ntarget.kind = \"{behaviour}\"\n"
+            ),
+        );
+        let out = scratch
+            .yieldpoint(&["run", matrix.to_str().expect("UTF-8")])
+            .env("YIELDPOINT_PROGRAMS", with_target(&scratch, behaviour))
+            .output()
+            .expect("starts");
+        assert_eq!(out.status.code(), Some(0), "{behaviour}: {}", stderr(&out));
+        let (_, rows) = rows(&scratch, &out);
+        let error = rows[0].error.clone().unwrap_or_default();
+        assert_eq!(rows[0].status, status, "{behaviour}: {error}");
+        assert!(error.contains(want), "expected \"{want}\" in \"{error}\"");
+        if status == Status::Ok {
+            let outcome = rows[0].outcome.as_ref().expect("an ok row has one");
+            assert_eq!(outcome.total.good, 0, "{behaviour}");
+            assert!(outcome.total.errors > 0, "{behaviour}");
+            for e in &outcome.errors {
+                assert!(kinds.contains(&e.kind.name()), "{behaviour}: {e:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn several_processes_are_one_client_and_each_does_the_whole_job() {
+    let scratch = Scratch::new();
+    let matrix = scratch.matrix(
+        "several",
+        &format!(
+            "[run]\nrounds = 1\n[knobs]\nclient = [\"honest\", \"reference\"]\nduration = \"300ms\"\nprocesses = 3\n[clients.honest]\ncommand = [{:?}, \"honest\"]\n",
+            fake()
+        ),
+    );
+    let out = scratch.output(&["run", matrix.to_str().expect("UTF-8")]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let (_, rows) = rows(&scratch, &out);
+    for row in &rows {
+        assert_eq!(row.status, Status::Ok, "{}: {:?}", row.cell, row.error);
+        let outcome = row.outcome.as_ref().expect("an ok row has one");
+        assert_eq!(outcome.users, 3, "{}", row.cell);
+        if row.cell.ends_with("honest") {
+            assert_eq!(outcome.total.good, 150, "50 requests each");
+            let target = row.testimony.as_ref().expect("ours testifies");
+            assert_eq!((target.requests, target.connections), (150, 3));
+        } else {
+            let latency = outcome.latency.decode().expect("a histogram");
+            assert_eq!(latency.len(), outcome.window.good, "added, not lost");
+        }
+    }
+    assert_eq!(rows.len(), 2);
 }
 
 #[test]
