@@ -3,3 +3,4 @@
 mod common;
 mod faults;
 mod lifecycle;
+mod resume;
