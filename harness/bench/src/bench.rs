@@ -91,6 +91,18 @@ impl Bench {
     }
 }
 
+/// The user wants to stop; see [`Stop`].
+#[derive(Clone, Copy, Debug)]
+pub struct Interrupted;
+
+impl std::fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("interrupted")
+    }
+}
+
+impl std::error::Error for Interrupted {}
+
 /// Whether the user wants to stop; then everything unwinds, so that nothing is left behind.
 #[derive(Clone, Debug)]
 pub struct Stop(Arc<AtomicBool>);
@@ -99,7 +111,7 @@ impl Stop {
     /// An error as soon as the user wants to stop.
     pub fn check(&self) -> anyhow::Result<()> {
         if self.0.load(Ordering::Relaxed) {
-            bail!("interrupted");
+            return Err(Interrupted.into());
         }
         Ok(())
     }

@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use args::Args;
-use bench::Bench;
+use bench::{Bench, Interrupted};
 
 fn main() -> ExitCode {
     // Helpers in the lab are this program again; they know nothing of figures.
@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     }
     measure(&Args::parse()).unwrap_or_else(|e| {
         eprintln!("error: {e:#}");
-        ExitCode::FAILURE
+        ExitCode::from(if e.is::<Interrupted>() { 130 } else { 1 })
     })
 }
 
