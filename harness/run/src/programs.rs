@@ -61,22 +61,48 @@ impl Programs {
             .map(|entries| entries.flatten().map(|e| e.path()).collect())
             .unwrap_or_default();
         files.sort();
-        for path in files {
-            let Some(file) = path.file_name().and_then(|n| n.to_str()) else {
-                continue;
-            };
-            let command = vec![path.to_string_lossy().into_owned()];
-            if let Some(name) = file.strip_prefix(CLIENT) {
-                found.ask(Role::Client, name, command);
-            } else if let Some(name) = file.strip_prefix(TARGET) {
-                found.ask(Role::Target, name, command);
-            }
+        let asked: Vec<(Role, String, Vec<String>)> = files
+            .iter()
+            .filter_map(|path| {
+                let file = path.file_name()?.to_str()?;
+                let command = vec![path.to_string_lossy().into_owned()];
+                let client = file.strip_prefix(CLIENT).map(|name| (Role::Client, name));
+                let target = file.strip_prefix(TARGET).map(|name| (Role::Target, name));
+                let (role, name) = client.or(target)?;
+                Some((role, name.to_owned(), command))
+            })
+            .collect();
+        // All at once: each takes some milliseconds to start and says one line.
+        let answers: Vec<_> = std::thread::scope(|scope| {
+            let asking: Vec<_> = asked
+                .iter()
+                .map(|(role, _, command)| scope.spawn(|| describe(command, *role)))
+                .collect();
+            let lost = || Err("the thread that asked it panicked".to_owned());
+            asking
+                .into_iter()
+                .map(|a| a.join().unwrap_or_else(|_| lost()))
+                .collect()
+        });
+        for ((role, name, command), answer) in asked.into_iter().zip(answers) {
+            found.keep(role, &name, command, answer);
         }
         found
     }
 
     /// Asks one program and keeps the answer. A client of the matrix replaces one of ours of the same name.
     pub fn ask(&mut self, role: Role, name: &str, command: Vec<String>) {
+        let answer = describe(&command, role);
+        self.keep(role, name, command, answer);
+    }
+
+    fn keep(
+        &mut self,
+        role: Role,
+        name: &str,
+        command: Vec<String>,
+        answer: Result<Hello, String>,
+    ) {
         let role_name = match role {
             Role::Client => "client",
             Role::Target => "target",
@@ -85,7 +111,7 @@ impl Programs {
             Role::Client => &mut self.clients,
             Role::Target => &mut self.targets,
         };
-        match describe(&command, role) {
+        match answer {
             Ok(hello) => {
                 list.retain(|p| p.name != name);
                 list.push(Program {
