@@ -10,8 +10,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     match yieldpoint_mutate::arguments() {
         Ok((inputs, seed)) => {
-            // Few histograms: one that asks for all digits of all times takes 50 MB.
-            let histograms = inputs / 20;
+            let histograms = inputs / 4;
             println!("{}", mutated::conversations(inputs - histograms, seed));
             println!("{}", mutated::histograms(histograms, seed));
             ExitCode::SUCCESS

@@ -5,6 +5,9 @@ use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 use serde::{Deserialize, Serialize};
 
+/// Bytes before the counts in the format V2: cookie, length of the counts, offset, digits, low, high, ratio.
+const HEAD: usize = 40;
+
 /// An encoded HDR histogram of nanoseconds. Runner and record pass it on without looking inside.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -50,6 +53,17 @@ impl Histogram {
         let bytes = STANDARD
             .decode(&self.0)
             .map_err(|e| HistogramError(e.to_string()))?;
+        // The library takes as much memory as the head says that counts follow, up to 4 GiB, before it
+        // looks for them; and it would inflate a compressed one.
+        let counts = bytes.get(4..8).and_then(|b| b.try_into().ok());
+        let counts = counts.map_or(0, u32::from_be_bytes) as usize;
+        if bytes.len() < HEAD || counts != bytes.len() - HEAD {
+            let why = format!(
+                "expected {counts} bytes after a head of {HEAD}, got {} in all",
+                bytes.len()
+            );
+            return Err(HistogramError(why));
+        }
         Deserializer::new()
             .deserialize(&mut bytes.as_slice())
             .map_err(|e| HistogramError(e.to_string()))
@@ -83,5 +97,15 @@ mod tests {
         assert_eq!(back, h);
         assert!(Histogram("no".into()).decode().is_err());
         assert_eq!(Histogram::default().decode().unwrap().len(), 0);
+    }
+
+    #[test]
+    fn a_head_that_promises_gigabytes_is_refused_before_they_are_taken() {
+        let mut bytes = STANDARD
+            .decode(Histogram::encode(&Histogram::recorder()).0)
+            .unwrap();
+        bytes[4..8].copy_from_slice(&u32::MAX.to_be_bytes());
+        let e = Histogram(STANDARD.encode(&bytes)).decode().unwrap_err();
+        assert!(e.to_string().contains("4294967295 bytes after"), "{e}");
     }
 }
