@@ -164,7 +164,8 @@ fn hang() -> ! {
     }
 }
 
-/// A child with all our descriptors, in a session of its own, that nobody waits for.
+/// A child with all our descriptors, in a session of its own, that nobody waits for: that is the fault.
+#[allow(clippy::zombie_processes)]
 fn fork_grandchild() {
     let own = std::env::current_exe().expect("/proc is there");
     std::process::Command::new("setsid")
