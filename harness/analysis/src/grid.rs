@@ -59,13 +59,17 @@ pub(crate) struct Cell<'a> {
 }
 
 /// The verdict of a cell.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Said {
     pub verdict: String,
     /// of the first round of this verdict
     pub evidence: String,
     /// of the same round
     pub remedy: String,
+    /// of the same round, good requests per second
+    pub sustained_per_s: Option<f64>,
+    /// the least bound of the same round, 1/s, and its kind
+    pub ceiling: Option<(f64, String)>,
 }
 
 /// The cells.
@@ -233,12 +237,11 @@ fn say(
     trials: &[Trial],
     rows: &DataFrame,
 ) -> anyhow::Result<()> {
-    let [verdicts, evidence, remedies] = [
-        rows.column("verdict")?,
-        rows.column("evidence")?,
-        rows.column("remedy")?,
-    ];
-    let (verdicts, evidence, remedies) = (verdicts.str()?, evidence.str()?, remedies.str()?);
+    let text = |name: &str| -> anyhow::Result<_> { Ok(rows.column(name)?.str()?.clone()) };
+    let number = |name: &str| -> anyhow::Result<_> { Ok(rows.column(name)?.f64()?.clone()) };
+    let (verdicts, evidence, remedies) = (text("verdict")?, text("evidence")?, text("remedy")?);
+    let (kinds, ceilings) = (text("ceiling_kind")?, number("ceiling_per_s")?);
+    let sustained = number("sustained_per_s")?;
     let mut votes: Vec<Vec<(&str, usize, usize)>> = vec![Vec::new(); cells.len()];
     for (row, trial) in trials.iter().enumerate() {
         let Some(verdict) = verdicts.get(row).filter(|_| trial.role == Role::Cell) else {
@@ -258,6 +261,11 @@ fn say(
             verdict: verdict.to_owned(),
             evidence: evidence.get(row).unwrap_or_default().to_owned(),
             remedy: remedies.get(row).unwrap_or_default().to_owned(),
+            sustained_per_s: sustained.get(row),
+            ceiling: ceilings
+                .get(row)
+                .zip(kinds.get(row))
+                .map(|(per_s, kind)| (per_s, kind.to_owned())),
         });
     }
     Ok(())

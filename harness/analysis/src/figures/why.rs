@@ -12,6 +12,8 @@ const BREAKPOINTS: usize = 3;
 
 /// Lines along an axis of users of which it is said whether they follow the law of scalability.
 const SCALINGS: usize = 2;
+/// Causes of which one cell is told.
+const EXAMPLES: usize = 2;
 
 /// One sentence a breakpoint: where, by how much, and what binds on both sides.
 pub(super) fn breaks(grid: &Grid) -> Vec<String> {
@@ -67,6 +69,50 @@ fn break_text(grid: &Grid, b: &Breakpoint) -> String {
         level(b.cells.1),
         text::times(b.ratio),
     )
+}
+
+/// One cell of each cause, with its evidence, the bound beside what was measured, and the remedy. Causes of
+/// which a breakpoint told already, and what nothing explains, are left to the table of cells.
+pub(super) fn examples(grid: &Grid) -> Vec<String> {
+    let mut told = vec!["unexplained", "target_latency"];
+    let mut found = breakpoints::find(grid);
+    found.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
+    let above = found.iter().take(BREAKPOINTS).map(|b| b.cells.1);
+    told.extend(
+        above
+            .filter_map(|i| grid.cells[i].said.as_ref())
+            .map(|s| s.verdict.as_str()),
+    );
+    let mut out = Vec::new();
+    for cell in &grid.cells {
+        let Some(said) = cell
+            .said
+            .as_ref()
+            .filter(|s| !told.contains(&s.verdict.as_str()))
+        else {
+            continue;
+        };
+        if out.len() == EXAMPLES {
+            break;
+        }
+        told.push(&said.verdict);
+        let bound = said.sustained_per_s.zip(said.ceiling.as_ref());
+        let bound = bound.map_or_else(String::new, |(x, (most, kind))| {
+            format!(
+                " It sustains {}/s, with a ceiling of {}/s set by {kind}.",
+                text::significant(x),
+                text::significant(*most)
+            )
+        });
+        out.push(format!(
+            "{}: {}: {}.{bound} {}",
+            said.verdict.replace(',', " with "),
+            grid.cell_text(cell),
+            said.evidence,
+            said.remedy
+        ));
+    }
+    out
 }
 
 /// What bound how many cells; what nothing explains stands last.
