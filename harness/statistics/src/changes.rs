@@ -23,7 +23,12 @@ pub fn changes(counts: &[u64], min_segment: usize) -> Vec<usize> {
         return Vec::new();
     }
     let places = series.screen(min_segment);
-    series.partition(&places, min_segment)
+    let mut found = series.partition(&places, min_segment);
+    // Twice, because moving one change moves the best place of its neighbours.
+    for _ in 0..2 {
+        series.refine(&mut found, min_segment);
+    }
+    found
 }
 
 /// Prefix sums and the scatter of a series.
@@ -70,13 +75,16 @@ impl Series {
     fn screen(&self, min_segment: usize) -> Vec<usize> {
         let n = self.slots();
         let notable = (n as f64).ln();
-        let inner = min_segment..=n - min_segment;
         let mut places = vec![0, n];
         let mut window = min_segment;
         while window <= n / 2 {
-            let contrasts: Vec<f64> = inner.clone().map(|at| self.contrast(at, window)).collect();
-            let reach = window.div_ceil(2);
-            places.extend(peaks(&contrasts, reach, notable).map(|i| min_segment + i));
+            // What only a long window shows has no sharp place anyway.
+            let stride = (window / 8).max(1);
+            let at = |i: usize| min_segment + i * stride;
+            let last = (n - 2 * min_segment) / stride;
+            let contrasts: Vec<f64> = (0..=last).map(|i| self.contrast(at(i), window)).collect();
+            let reach = window.div_ceil(2 * stride);
+            places.extend(peaks(&contrasts, reach, notable).map(at));
             window *= 2;
         }
         places.sort_unstable();
@@ -89,6 +97,21 @@ impl Series {
         let from = at.saturating_sub(window);
         let to = (at + window).min(self.slots());
         self.cost(from, to) - self.cost(from, at) - self.cost(at, to)
+    }
+
+    /// Moves each change to the best slot around it, its neighbours held.
+    fn refine(&self, found: &mut [usize], min_segment: usize) {
+        let reach = 2 * min_segment;
+        for i in 0..found.len() {
+            let before = if i == 0 { 0 } else { found[i - 1] };
+            let after = found.get(i + 1).copied().unwrap_or(self.slots());
+            let first = found[i].saturating_sub(reach).max(before + min_segment);
+            let last = (found[i] + reach).min(after.saturating_sub(min_segment));
+            let cost = |at: usize| self.cost(before, at) + self.cost(at, after);
+            if let Some(at) = (first..=last).min_by(|a, b| cost(*a).total_cmp(&cost(*b))) {
+                found[i] = at;
+            }
+        }
     }
 
     /// The best partition whose changes lie at `places`.
