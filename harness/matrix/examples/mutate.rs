@@ -1,4 +1,4 @@
-//! `mutate N SEED`: N mutated matrices through the parser; the short form is `tests/mutated.rs`.
+//! `mutate-matrix N SEED`: N mutated matrices through the parser; the short form is `tests/mutated.rs`.
 
 // The tests use more of the catalog than this does.
 #[allow(dead_code)]

@@ -1,6 +1,6 @@
 //! Shipped matrices with slips: a matrix or errors with a place in the text, never a panic, never a hang.
 //!
-//! `cargo run --release -p yieldpoint-matrix --example mutate -- N SEED` does the same with more inputs.
+//! `cargo run --release -p yieldpoint-matrix --example mutate-matrix -- N SEED` does the same with more inputs.
 
 #[cfg(test)]
 #[allow(dead_code)]

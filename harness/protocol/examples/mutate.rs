@@ -1,4 +1,4 @@
-//! `mutate N SEED`: N mutated conversations and histograms through the parsers; the short form is
+//! `mutate-protocol N SEED`: N mutated conversations and histograms through the parsers; the short form is
 //! `tests/mutated.rs`.
 
 #[allow(dead_code)]

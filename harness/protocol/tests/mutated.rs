@@ -1,7 +1,7 @@
 //! Conversations with slips: messages or errors, never a panic, never a hang, and the same ones however the
 //! bytes arrive.
 //!
-//! `cargo run --release -p yieldpoint-protocol --example mutate -- N SEED` does the same with more inputs.
+//! `cargo run --release -p yieldpoint-protocol --example mutate-protocol -- N SEED` does the same with more inputs.
 
 use std::io::{ErrorKind as IoKind, Read};
 

@@ -1,4 +1,4 @@
-//! `mutate N SEED`: N mutated journals and manifests through the readers; the short form is
+//! `mutate-record N SEED`: N mutated journals and manifests through the readers; the short form is
 //! `tests/mutated.rs`.
 
 #[allow(dead_code)]

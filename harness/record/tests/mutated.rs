@@ -1,6 +1,6 @@
 //! Journals and manifests with slips: rows or an error with its line, never a panic, never a hang.
 //!
-//! `cargo run --release -p yieldpoint-record --example mutate -- N SEED` does the same with more inputs.
+//! `cargo run --release -p yieldpoint-record --example mutate-record -- N SEED` does the same with more inputs.
 
 use std::path::Path;
 
