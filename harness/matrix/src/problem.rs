@@ -7,6 +7,9 @@ use miette::{
     GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteDiagnostic, NamedSource, Report,
 };
 
+/// Characters of a wrong value that are shown; the place says where the rest is.
+const MOST_SHOWN: usize = 200;
+
 /// Where something was written.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
@@ -59,10 +62,10 @@ impl Problem {
     ) -> Self {
         Self {
             place: place.clone(),
-            what: what.into(),
-            expected: expected.into(),
-            got: got.into(),
-            fix: fix.into(),
+            what: one_line(&what.into()),
+            expected: one_line(&expected.into()),
+            got: shortened(&one_line(&got.into())),
+            fix: one_line(&fix.into()),
             other: None,
         }
     }
@@ -183,6 +186,26 @@ impl MatrixErrors {
     }
 }
 
+/// A value of several lines, or one that would steer the terminal, stays text in the line of its problem.
+fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() {
+            line.extend(c.escape_default());
+        } else {
+            line.push(c);
+        }
+    }
+    line
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(MOST_SHOWN) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
 /// Line and column of a byte, both from 1; a column is a character, not a byte.
 fn line_and_column(text: &str, byte: usize) -> (usize, usize) {
     let mut at = byte.min(text.len());
@@ -198,6 +221,20 @@ fn line_and_column(text: &str, byte: usize) -> (usize, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whatever_was_written_is_told_in_one_line() {
+        let table = [
+            ("a\nb\t\u{1b}[0m", "a\\nb\\t\\u{1b}[0m"), // lines, and what steers a terminal
+            ("\u{85}ü", "\\u{85}ü"),                   // the other end of a line; letters stay
+            ("\"x\"", "\"x\""),
+        ];
+        for (given, want) in table {
+            assert_eq!(one_line(given), want);
+        }
+        assert_eq!(shortened(&"ü".repeat(200)), "ü".repeat(200));
+        assert_eq!(shortened(&"ü".repeat(201)), "ü".repeat(200) + "…");
+    }
 
     #[test]
     fn lines_and_columns_are_counted_in_characters_from_one() {
