@@ -58,10 +58,7 @@ fn on(bench: &Bench, name: &str, on_nginx: bool) -> anyhow::Result<Vec<Row>> {
     candidates.retain_mut(|c| match warm_up(&mut s, bench, &mut server, c) {
         Ok(()) => true,
         Err(e) => {
-            rows.push(Row::unmeasured(
-                &figure(&c.load.name, WRK, name),
-                &format!("{e:#}"),
-            ));
+            rows.push(unmeasured(&c.load.name, name, &e));
             false
         }
     });
@@ -69,12 +66,21 @@ fn on(bench: &Bench, name: &str, on_nginx: bool) -> anyhow::Result<Vec<Row>> {
         say_round(&format!("clients on {name}"), round + 1, bench.rounds);
         // Everyone has every place in the order in turn, so that no one always follows the same.
         let n = candidates.len();
-        for i in 0..n {
-            let candidate = &mut candidates[(round + i) % n];
-            let done = candidate.load.run(&mut s, bench, &server)?;
-            candidate.per_cpu_second.push(done.per_cpu_second());
-        }
+        candidates.rotate_left(usize::from(n > 0 && round > 0));
+        candidates.retain_mut(|c| match c.load.run(&mut s, bench, &server) {
+            Ok(done) => {
+                c.per_cpu_second.push(done.per_cpu_second());
+                true
+            }
+            // The others go on.
+            Err(e) => {
+                rows.push(unmeasured(&c.load.name, name, &e));
+                false
+            }
+        });
+        bench.stop().check()?;
     }
+    candidates.sort_by_key(|c| (is_tool(&c.load.name), c.load.name.clone()));
     let mut measured = compare(&candidates, name);
     measured.append(&mut rows);
     Ok(measured)
@@ -84,6 +90,20 @@ fn figure(ours: &str, peer: &str, server: &str) -> String {
     format!("{ours} ÷ {peer} on {server}, requests per client CPU-second")
 }
 
+fn is_tool(name: &str) -> bool {
+    loads::tools().any(|tool| tool == name)
+}
+
+/// The row of a candidate that failed: ours is compared with wrk, a tool with our reference client.
+fn unmeasured(name: &str, server: &str, why: &anyhow::Error) -> Row {
+    let (ours, peer) = if is_tool(name) {
+        (REFERENCE, name)
+    } else {
+        (name, WRK)
+    };
+    Row::unmeasured(&figure(ours, peer, server), &format!("{why:#}"))
+}
+
 fn admit(
     load: anyhow::Result<Load>,
     name: &str,
@@ -91,20 +111,13 @@ fn admit(
     to: &mut Vec<Candidate>,
     rows: &mut Vec<Row>,
 ) {
-    let peer = |name: &str| {
-        if loads::tools().any(|t| t == name) {
-            figure(REFERENCE, name, server)
-        } else {
-            figure(name, WRK, server)
-        }
-    };
     match load {
         Ok(load) => to.push(Candidate {
             load,
             per_cpu_second: Vec::new(),
             request_bytes: None,
         }),
-        Err(e) => rows.push(Row::unmeasured(&peer(name), &format!("{e:#}"))),
+        Err(e) => rows.push(unmeasured(name, server, &e)),
     }
 }
 
@@ -138,7 +151,6 @@ fn compare(candidates: &[Candidate], server: &str) -> Vec<Row> {
             note,
         ));
     }
-    let is_tool = |name: &str| loads::tools().any(|t| t == name);
     for c in candidates {
         let (peer, ours) = if is_tool(&c.load.name) {
             (Some(c), find(REFERENCE))
