@@ -73,7 +73,7 @@ impl Asked<'_> {
         Some(limit.map_or(per_iteration, |l| l.min(per_iteration)))
     }
 
-    /// Local ports × source addresses.
+    /// Local ports × source addresses in use.
     pub fn ports(&self) -> Option<f64> {
         let range = self.sysctl("net.ipv4.ip_local_port_range")?;
         let mut ends = range.split_whitespace().map(str::parse::<f64>);
@@ -93,10 +93,11 @@ impl Asked<'_> {
                 None => parse(part).map(|_| 1),
             }
         };
-        text.split(',')
-            .filter_map(count)
-            .map(f64::from)
-            .sum::<f64>()
+        let addresses: f64 = text.split(',').filter_map(count).map(f64::from).sum();
+        // The users of a process take them in turn, so that no more are in use than it has users.
+        let users = self.number("threads").zip(self.number("users_per_thread"));
+        users
+            .map_or(addresses, |(t, u)| addresses.min(t * u))
             .max(1.0)
     }
 

@@ -180,12 +180,15 @@ impl Evidence {
         let target_cores = target_set.map(|c| workers.map_or(c, |w| c.min(w)));
 
         let ports = asked.ports();
-        let time_wait_peak = samples.peak("sockets_time_wait");
+        // Entries of the target's end stand in the same count, and take no port of the client.
+        let client_part = client_part(trial);
+        let time_wait_peak = samples
+            .peak("sockets_time_wait")
+            .map(|held| held * client_part);
         let client_closes = client_closes(trial, window_s);
         let reuse_after_s = asked.reuse_after_s();
-        // Entries of the target's end stand in the same count, so only the client's share of it takes ports.
-        let half_used_s = ports.zip(client_closes).and_then(|(ports, share)| {
-            let half = |n: i64| n as f64 * share > ports / 2.0;
+        let half_used_s = ports.and_then(|ports| {
+            let half = |n: i64| n as f64 * client_part > ports / 2.0;
             samples.first("sockets_time_wait", half).map(since_go)
         });
         let burned = reuse_after_s.is_none() && (no_port_s.is_some() || half_used_s.is_some());
@@ -230,7 +233,9 @@ impl Evidence {
             threads,
             requests_per_connection: asked.requests_per_connection(),
             keepalive_limit,
-            rate: asked.number("rate"),
+            rate: asked
+                .number("rate")
+                .map(|r| r * asked.number("processes").unwrap_or(1.0)),
             link_bit_per_s: asked.text("lab.rate").and_then(bit_per_s),
             fd_limit: asked.number("lab.nofile"),
             backlog: asked.backlog(),
@@ -323,16 +328,23 @@ impl Evidence {
         kinds.iter().filter_map(|k| self.errors.get(k)).sum()
     }
 
-    /// Little's law: 1 − X·R ÷ users, the share of the users' time that is not response time (work of the
-    /// client, ramp-up, ended threads). `None` in an open loop, and where requests failed: their time is not
-    /// recorded.
-    pub fn unexplained_time(&self) -> Option<f64> {
+    /// Share of the users' time that is response time, by Little's law; `None` where requests failed: their
+    /// time is not recorded.
+    pub fn waiting(&self) -> Option<f64> {
         let failed: f64 = self.errors.values().sum();
-        if self.rate.is_some() || failed > 0.01 * self.attempts {
+        if failed > 0.01 * self.attempts {
             return None;
         }
         let (x, r) = (self.good_per_s?, self.latency_mean_s?);
-        self.users.filter(|u| *u > 0.0).map(|u| 1.0 - x * r / u)
+        self.users.filter(|u| *u > 0.0).map(|u| x * r / u)
+    }
+
+    /// Little's law: 1 − X·R ÷ users, the share of the users' time that is not response time (work of the
+    /// client, ramp-up, ended threads). `None` in an open loop, and where [`Self::waiting`] is unknown.
+    pub fn unexplained_time(&self) -> Option<f64> {
+        self.waiting()
+            .filter(|_| self.rate.is_none())
+            .map(|w| 1.0 - w)
     }
 
     /// Whether others used the CPUs of client or target, so that one of them had to wait.
@@ -356,6 +368,16 @@ fn trial_s(trial: &Trial) -> Option<f64> {
     let series = &trial.testimony.as_ref()?.series;
     let s = series.slot_ns as f64 * series.responses.len() as f64 / 1e9;
     (s > 0.0).then_some(s)
+}
+
+/// Share of the TIME_WAIT entries that are the client's, as counted by end after the window; all of them
+/// where that is unknown.
+fn client_part(trial: &Trial) -> f64 {
+    let ends = trial.time_wait.and_then(|t| t.client.zip(t.target));
+    match ends {
+        Some((client, target)) if client + target > 0 => client as f64 / (client + target) as f64,
+        _ => 1.0,
+    }
 }
 
 /// Share of the connections that left TIME_WAIT at the client's end.
@@ -384,111 +406,5 @@ fn client_closes(trial: &Trial, window_s: f64) -> Option<f64> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::synthetic;
-    use yieldpoint_terms::Value;
-
-    fn of(change: impl Fn(&mut Trial)) -> Evidence {
-        let mut trial = synthetic::trial("ureq", 1);
-        change(&mut trial);
-        let mut manifest = synthetic::manifest(&[]);
-        manifest.lab.client_cpus = "0".into();
-        manifest.lab.target_cpus = "1".into();
-        Evidence::of(&manifest, &trial, &Times::default()).unwrap()
-    }
-
-    #[test]
-    fn a_trial_is_read_as_it_is() {
-        let e = of(|_| ());
-        assert_eq!(
-            (e.window_s, e.users, e.ports),
-            (2.0, Some(1.0), Some(2_000.0))
-        );
-        assert_eq!(e.good_per_s, Some(1_000.0));
-        // 20 entries at the client for 20 connections in the last 60 s.
-        assert_eq!(e.client_closes, Some(1.0));
-        // 40 ms of one core in 2 s.
-        assert!((e.client_cpu.unwrap() - 0.02).abs() < 1e-9);
-        // What was not sampled is not 0.
-        assert_eq!((e.target_cpu, e.listen_drops, e.steal), (None, None, None));
-        assert_eq!(e.course.phases.len(), 1);
-        // A trial that could not be measured has no evidence.
-        let failed = synthetic::failed(synthetic::trial("ureq", 1), Status::Error, "no");
-        let manifest = synthetic::manifest(&[]);
-        assert_eq!(Evidence::of(&manifest, &failed, &Times::default()), None);
-    }
-
-    #[test]
-    fn knobs_and_sysctls_say_how_ports_are_used() {
-        let sysctl = |name: &'static str, value: &'static str| {
-            move |t: &mut Trial| {
-                t.sysctls.insert(format!("net.ipv4.{name}"), value.into());
-            }
-        };
-        // Reuse: off, on, on loopback, and not without timestamps.
-        assert_eq!(of(sysctl("tcp_tw_reuse", "0")).reuse_after_s, None);
-        assert_eq!(of(sysctl("tcp_tw_reuse", "1")).reuse_after_s, Some(1.0));
-        assert_eq!(of(sysctl("tcp_tw_reuse", "2")).reuse_after_s, Some(1.0));
-        let veth = |t: &mut Trial| {
-            sysctl("tcp_tw_reuse", "2")(t);
-            t.knobs.set("lab.network", Value::Text("veth".into()));
-        };
-        assert_eq!(of(veth).reuse_after_s, None);
-        let no_timestamps = |t: &mut Trial| {
-            sysctl("tcp_tw_reuse", "1")(t);
-            sysctl("tcp_timestamps", "0")(t);
-        };
-        assert_eq!(of(no_timestamps).reuse_after_s, None);
-        let slow = |t: &mut Trial| {
-            sysctl("tcp_tw_reuse", "1")(t);
-            sysctl("tcp_tw_reuse_delay", "10000")(t);
-        };
-        assert_eq!(of(slow).reuse_after_s, Some(10.0));
-        // Source addresses multiply the ports.
-        for (text, ports) in [
-            ("127.0.0.1", 2_000.0),
-            ("127.0.0.1-127.0.0.4", 8_000.0),
-            ("127.0.0.1,127.0.0.9", 4_000.0),
-            ("nonsense", 2_000.0), // at least the one that connect() takes
-        ] {
-            let set = |t: &mut Trial| t.knobs.set("source_addresses", Value::Text(text.into()));
-            assert_eq!(of(set).ports, Some(ports), "{text}");
-        }
-    }
-
-    #[test]
-    fn requests_on_a_connection_follow_from_the_knobs() {
-        for (keep_alive, same_user, limit, want, bound) in [
-            (false, false, 1_000, Some(1.0), None),    // closed after each
-            (true, false, 1_000, Some(100.0), None),   // dropped after the iteration of 100
-            (true, false, 50, Some(50.0), Some(50.0)), // the target closes before that
-            (true, true, 1_000, Some(1_000.0), Some(1_000.0)), // kept until the target closes
-        ] {
-            let e = of(|t| {
-                t.knobs.set("keep_alive", Value::Bool(keep_alive));
-                t.knobs.set("same_user", Value::Bool(same_user));
-                t.knobs.set("target.keepalive_requests", Value::Int(limit));
-            });
-            assert_eq!(
-                e.requests_per_connection, want,
-                "{keep_alive} {same_user} {limit}"
-            );
-            assert_eq!(e.keepalive_limit, bound, "{keep_alive} {same_user} {limit}");
-        }
-    }
-
-    #[test]
-    fn loads_of_one_target_are_comparable_and_other_targets_are_not() {
-        let key = |name: &str, value: i64| of(|t| t.knobs.set(name, Value::Int(value)));
-        let base = of(|_| ());
-        assert_eq!(key("threads", 8).target_key, base.target_key);
-        assert_eq!(key("options.ureq.x", 1).target_key, base.target_key);
-        assert_ne!(key("options.ureq.x", 1).client_key, base.client_key);
-        assert_ne!(key("target.workers", 2).target_key, base.target_key);
-        assert_ne!(key("requests_per_iteration", 1).target_key, base.target_key);
-        let other = of(|t| t.knobs.set("client", Value::Text("hyper".into())));
-        assert_eq!(other.target_key, base.target_key);
-        assert_ne!(other.client_key, base.client_key);
-    }
-}
+#[path = "evidence_tests.rs"]
+mod tests;

@@ -204,7 +204,7 @@ pub(super) fn target_latency(e: &Evidence, ceilings: &[Ceiling]) -> Option<Cause
                 .to_owned(),
         });
     }
-    let rest = e.unexplained_time().filter(|u| *u <= WAITING)?;
+    let waiting = e.waiting().filter(|w| *w >= 1.0 - WAITING)?;
     // Without the CPU of both ends nothing says that it was not what they waited for.
     let (client, target) = (e.client_cpu?, e.target_cpu?);
     let latency = e.latency_mean_s?;
@@ -212,7 +212,7 @@ pub(super) fn target_latency(e: &Evidence, ceilings: &[Ceiling]) -> Option<Cause
         kind: "target_latency",
         evidence: format!(
             "{} of the users' time is response time ({} each{}), while the client used {} and the target {} of its CPUs",
-            percent((1.0 - rest).clamp(0.0, 1.0)),
+            percent(waiting.min(1.0)),
             text::time(latency * 1e9),
             // A user alone takes turns with the target, and its own work is part of what it waits for.
             e.client_cpu_s_per_good

@@ -153,6 +153,13 @@ fn each_cause_is_named_and_nothing_is_guessed() {
             e.rate = Some(8_000.0);
             e.client_cpu = Some(0.95);
         }),
+        // It was missed, because every user waited for a response.
+        ("target_latency", |e| e.rate = Some(8_000.0)),
+        // It was missed, and the users were idle half of the time: something else held the starts back.
+        ("unexplained", |e| {
+            e.rate = Some(8_000.0);
+            e.good_per_s = Some(2_000.0);
+        }),
         // A full link.
         ("bandwidth", |e| {
             e.link_bit_per_s = Some(1e8);
