@@ -80,14 +80,23 @@ fn pieces(name: &str) -> Vec<String> {
     out
 }
 
-/// Breaks a text into lines no wider than `room` px, behind blanks and the joints of names.
+/// Breaks a text into lines no wider than `room` px: between its clauses if each fits a line ("keep_alive =
+/// true, " and "threads = 2"), else behind blanks and the joints of names.
 /// A piece that is too wide by itself stands alone, too wide.
 pub(crate) fn wrap(name: &str, room: f64, size: f64, bold: bool) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let name = text::printable(name);
-    for piece in pieces(&name) {
+    let clauses = name.split_inclusive(", ");
+    let whole = |clause: &str| text::width(clause.trim_end(), size, bold) <= room;
+    for piece in clauses.flat_map(|c| {
+        if whole(c) {
+            vec![c.to_owned()]
+        } else {
+            pieces(c)
+        }
+    }) {
         match lines.last_mut() {
-            Some(line) if text::width(&format!("{line}{piece}"), size, bold) <= room => {
+            Some(line) if text::width(format!("{line}{piece}").trim_end(), size, bold) <= room => {
                 line.push_str(&piece);
             }
             _ if piece.is_empty() => {}

@@ -28,10 +28,11 @@ pub(super) fn findings(grid: &Grid) -> Vec<String> {
             "No trial was measured: there is no finding. The warnings say why.".to_owned(),
         ];
     }
-    let mut out = breaks(grid);
+    let mut out = breaks(grid, true);
     out.extend(verdicts(grid));
     out.extend(examples(grid));
     out.extend(ran_out(grid, measured));
+    out.extend(breaks(grid, false));
     out.extend(fastest(grid));
     out.extend(keep_alive(grid));
     let cpu = per_client(grid, "CPU per good request", "µs", |n| n.cpu_us_per_good);

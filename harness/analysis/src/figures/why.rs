@@ -15,9 +15,11 @@ const SCALINGS: usize = 2;
 /// Causes of which one cell is told.
 const EXAMPLES: usize = 2;
 
-/// One sentence a breakpoint: where, by how much, and what binds on both sides.
-pub(super) fn breaks(grid: &Grid) -> Vec<String> {
+/// One sentence a breakpoint: where, by how much, and what binds on both sides. A fall is the answer of a
+/// report (`leading`); where throughput merely stops rising, too few rounds for an interval make it a remark.
+pub(super) fn breaks(grid: &Grid, leading: bool) -> Vec<String> {
     let mut found = breakpoints::find(grid);
+    found.retain(|b| leading == (b.kind == breakpoints::CLIFF || b.interval.is_some()));
     found.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
     let rest = found.len().saturating_sub(BREAKPOINTS);
     let shown = found.iter().take(BREAKPOINTS);
