@@ -191,7 +191,7 @@ pub(super) fn map(id: &str, groups: usize, rows: usize, columns: &[&str]) -> Hea
         }
     };
     let row = |g: usize, r: usize| HeatRow {
-        label: format!("{} / {r}", r % 2 == 0),
+        label: format!("{} / {r}", r.is_multiple_of(2)),
         cells: (0..columns.len())
             .map(|c| ((g, r, c) != (0, 0, 2)).then(|| cell(g, r, c)))
             .collect(),
