@@ -79,7 +79,8 @@ fn main() -> std::process::ExitCode {
             "http://127.0.0.1:1/",
             &[
                 ("threads", Value::Int(2)),
-                ("duration", moment.clone()),
+                // Long enough for a starved thread to make its first request within.
+                ("duration", Value::Duration(Nanos::from_secs(3))),
                 ("connect_timeout", moment.clone()),
                 ("request_timeout", moment),
             ],
