@@ -73,6 +73,48 @@ lab.sysctl.net.ipv4.ip_local_port_range = "32768 33067"
     }
 }
 
+/// What makes a client more than one closed loop still ends in rows of which both ends agree.
+#[test]
+fn open_loops_and_several_processes_are_ok() {
+    let scratch = Scratch::new();
+    let matrix = scratch.matrix(
+        "spread",
+        r#"
+[run]
+rounds = 1
+[knobs]
+client = ["reference", "hyper", "ureq", "isahc"]
+duration = "1s"
+[axis.load.open]
+rate = 50
+[axis.load.open_in_two]
+rate = 50
+processes = 2
+[axis.load.closed_in_two]
+processes = 2
+"#,
+    );
+    let out = scratch.output(&["run", matrix.to_str().expect("UTF-8")]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let (_, rows) = rows(&scratch, &out);
+    assert_eq!(rows.len(), 12);
+    for row in rows {
+        assert_eq!(row.status, Status::Ok, "{}: {:?}", row.cell, row.error);
+        let outcome = row.outcome.as_ref().expect("an ok row has an outcome");
+        let processes = if row.cell.ends_with("two") { 2 } else { 1 };
+        assert_eq!(outcome.users, processes, "{}", row.cell);
+        if row.cell.contains("load=open") {
+            // Starts at 0, 20, … 980 ms in each process; a starved machine may miss some.
+            let attempts = outcome.total.attempts;
+            assert!(
+                attempts > 0 && attempts <= 50 * processes,
+                "{}: {attempts}",
+                row.cell
+            );
+        }
+    }
+}
+
 #[test]
 fn the_order_is_the_seed_s_and_tables_and_report_are_left() {
     let scratch = Scratch::new();
