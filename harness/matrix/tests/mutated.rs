@@ -16,29 +16,7 @@ const SOUND: [&str; 4] = [
     include_str!("../../../matrices/quickstart.toml"),
     include_str!("../../../matrices/keepalive.toml"),
     include_str!("../../../matrices/ports.toml"),
-    r#"format = 1
-question = "Why?"
-run = { rounds = 2, seed = 3 }
-[knobs]
-client = ["ureq", "mine"]
-threads = [1, 2]
-"target.workers" = 0x2
-rate = 1.5e3
-options.isahc.tcp_nodelay = true
-[axis.kernel.default]
-[axis.kernel.wide]
-lab.sysctl.net.ipv4.ip_local_port_range = "1025 60999"
-[clients.mine]
-command = ["./my-client"]
-[[exclude]]
-threads = 2
-kernel = "wide"
-[[claim]]
-id = "a"
-base = { threads = 1 }
-changed = { threads = 2 }
-published_ratio = 0.5
-"#,
+    include_str!("matrix/sound.toml"),
 ];
 
 /// Pieces of the format beside the names of knobs.
