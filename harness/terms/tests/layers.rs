@@ -40,6 +40,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("report", &["figures"]),
     ("bench", &["clients-core", "lab", "protocol", "statistics"]),
+    ("prove", &["protocol", "record", "statistics"]),
 ];
 
 /// Crates of others that must not reach ours, directly or not.

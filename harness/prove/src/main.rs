@@ -1,0 +1,46 @@
+//! Breaks things on purpose, and compares what yieldpoint says with what is known (see README.md).
+
+mod ports;
+mod runs;
+mod statement;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use statement::Statement;
+
+/// Compare what yieldpoint says with what is known
+#[derive(Parser, Debug)]
+#[command(version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    proof: Proof,
+}
+
+#[derive(Subcommand, Debug)]
+enum Proof {
+    /// The law of local ports: connections a cycle, length of a cycle, sustained rate, phases
+    Ports(ports::Args),
+}
+
+impl Proof {
+    fn prove(&self) -> anyhow::Result<Vec<Statement>> {
+        match self {
+            Self::Ports(args) => ports::prove(args),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    match Cli::parse().proof.prove() {
+        Ok(statements) => {
+            print!("{}", statement::text(&statements));
+            ExitCode::from(u8::from(!statements.iter().all(|s| s.holds)))
+        }
+        Err(e) => {
+            eprintln!("error: {e:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
