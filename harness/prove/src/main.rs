@@ -1,5 +1,6 @@
 //! Breaks things on purpose, and compares what yieldpoint says with what is known (see README.md).
 
+mod latency;
 mod ports;
 mod runs;
 mod statement;
@@ -22,12 +23,15 @@ struct Cli {
 enum Proof {
     /// The law of local ports: connections a cycle, length of a cycle, sustained rate, phases
     Ports(ports::Args),
+    /// Latency: log-normal delays and a stall, told by every client as theory has it
+    Latency(latency::Args),
 }
 
 impl Proof {
     fn prove(&self) -> anyhow::Result<Vec<Statement>> {
         match self {
             Self::Ports(args) => ports::prove(args),
+            Self::Latency(args) => latency::prove(args),
         }
     }
 }
