@@ -1,5 +1,6 @@
 //! Breaks things on purpose, and compares what yieldpoint says with what is known (see README.md).
 
+mod alarms;
 mod latency;
 mod ports;
 mod runs;
@@ -25,6 +26,8 @@ enum Proof {
     Ports(ports::Args),
     /// Latency: log-normal delays and a stall, told by every client as theory has it
     Latency(latency::Args),
+    /// False alarms: one thing compared with itself 200 times
+    Alarms(alarms::Args),
 }
 
 impl Proof {
@@ -32,6 +35,7 @@ impl Proof {
         match self {
             Self::Ports(args) => ports::prove(args),
             Self::Latency(args) => latency::prove(args),
+            Self::Alarms(args) => alarms::prove(args),
         }
     }
 }
