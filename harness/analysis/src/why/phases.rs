@@ -179,7 +179,8 @@ fn of_ports(slots: &Slots, mut levels: Vec<Level>) -> Vec<Level> {
             SEARCH
         };
     }
-    let mut levels = joined(slots, levels, |a, b| a.name == b.name);
+    let levels = joined(slots, levels, |a, b| a.name == b.name);
+    let mut levels: Vec<Level> = levels.iter().flat_map(|l| woken(slots, l)).collect();
     let mut done = false;
     for level in &mut levels {
         if level.name == BURST {
@@ -206,6 +207,37 @@ fn of_ports(slots: &Slots, mut levels: Vec<Level>) -> Vec<Level> {
         }
     }
     joined(slots, levels, |a, b| a.name == b.name)
+}
+
+/// Few ports come back and are gone again within less than the shortest level, or among many more requests that
+/// find none. Still a recovery: what was good after a long time of nothing, up to the next such time.
+fn woken(slots: &Slots, level: &Level) -> Vec<Level> {
+    let long = slots.count_in(WITHIN_RECOVERY_MS).max(1);
+    let mut cuts = vec![level.from];
+    let mut last_good: Option<usize> = None;
+    for slot in (level.from..level.to).filter(|s| slots.good[*s] > 0) {
+        let since = last_good.map_or(level.from, |last| last + 1);
+        if level.name == EXHAUSTED && slot - since >= long {
+            // The end of the recovery before, if there is one, and the start of this one.
+            cuts.extend(last_good.filter(|_| cuts.len() > 1).map(|last| last + 1));
+            cuts.push(slot);
+        }
+        last_good = Some(slot);
+    }
+    if cuts.len() > 1 {
+        // Without `long` slots of nothing behind it, it may not have ended.
+        let end = last_good.map_or(level.to, |last| last + 1);
+        cuts.extend((level.to - end >= long).then_some(end));
+    }
+    cuts.push(level.to);
+    cuts.dedup();
+    let part = |(i, w): (usize, &[usize])| Level {
+        // What follows the exhaustion is fast whatever its mean: it is named after the burst, and so becomes
+        // a recovery.
+        name: if i % 2 == 1 { BURST } else { level.name },
+        ..Level::new(slots, w[0], w[1])
+    };
+    cuts.windows(2).enumerate().map(part).collect()
 }
 
 /// Ports come back in steps: the first few may be gone again before the rest follow. The recovery begins
@@ -332,6 +364,34 @@ mod tests {
             Some(6_000.0),
             "the burst is shorter than 10 s"
         );
+    }
+
+    #[test]
+    fn a_burst_of_a_moment_begins_a_cycle() {
+        // 2,000 ports are gone within 0.3 s, and come back in two steps among requests that find none.
+        let seen = slots(&[
+            (0.3, 6_667, 0.0),
+            (59.7, 0, 5_000.0),
+            (0.1, 6_340, 5_000.0),
+            (1.9, 0, 5_000.0),
+            (0.2, 6_830, 5_000.0),
+            (59.3, 0, 5_000.0),
+            (0.1, 1_320, 5_000.0),
+            (2.0, 0, 5_000.0),
+            (0.4, 4_600, 5_000.0),
+            (6.0, 0, 5_000.0),
+        ]);
+        let got = course(&seen, Ports::Burned);
+        let starts: Vec<_> = names(&got)
+            .into_iter()
+            .filter(|(name, ..)| matches!(*name, BURST | RECOVERY))
+            .map(|(_, start, _)| start)
+            .collect();
+        assert_eq!(starts, [0, 60_000, 121_500], "{:?}", names(&got));
+        assert_eq!(got.cycles, 2);
+        // 2,000 and 2,000 connections, over 121.5 s.
+        let sustained = got.sustained_per_s.unwrap();
+        assert!((sustained - 4_000.0 / 121.5).abs() < 0.1, "{sustained}");
     }
 
     #[test]
