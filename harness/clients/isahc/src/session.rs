@@ -20,6 +20,10 @@ const KNOBS: &[Knob] = &[Knob::bool(
     "TCP_NODELAY on every connection; false is refused: curl sets it and isahc cannot unset it",
 )];
 
+/// The bundled curl waits with select(), which knows no descriptor from 1,024 on: such a connection opens and is
+/// given up at once ("Could not connect to server"). A user has 8 descriptors, its connection included.
+const MOST_THREADS: i64 = 120;
+
 /// Bodies are read through a buffer of this size, in bytes, and never kept.
 const BUFFER: usize = 16 * 1024;
 
@@ -41,7 +45,10 @@ impl BlockingClient for Isahc {
                 "isahc 2 on its own curl, one client (with a thread of its own) per virtual user"
                     .into(),
             honours: yieldpoint_clients_core::common(),
-            limits: BTreeMap::from([("users_per_thread".into(), 1)]),
+            limits: BTreeMap::from([
+                ("users_per_thread".into(), 1),
+                ("threads".into(), MOST_THREADS),
+            ]),
             knobs: KNOBS.to_vec(),
         }
     }

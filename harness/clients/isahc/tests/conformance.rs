@@ -3,6 +3,10 @@
 #[path = "../../core/test-support/conformance.rs"]
 mod conformance;
 
+use conformance::client::run;
+use conformance::server::{Manner, Server};
+use yieldpoint_terms::Value;
+
 const PROGRAM: &str = env!("CARGO_BIN_EXE_yieldpoint-client-isahc");
 
 #[test]
@@ -58,4 +62,18 @@ fn protocol() {
 #[test]
 fn source_addresses() {
     conformance::source_addresses_multiply_ports("source_addresses", PROGRAM, &[]);
+}
+
+/// As many users as it takes find a descriptor that curl can wait for, also after a new start.
+#[test]
+fn most_users() {
+    let server = Server::start(Manner::Good);
+    let knobs = [
+        ("threads", Value::Int(120)),
+        ("iterations", Value::Int(3)),
+        ("same_user", Value::Bool(false)),
+        ("expect.body_bytes", Value::Int(5)),
+    ];
+    let outcome = run(PROGRAM, &format!("http://{}/", server.address), &knobs);
+    assert_eq!((outcome.total.good, outcome.total.errors), (360, 0));
 }
