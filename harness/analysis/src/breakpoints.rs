@@ -40,7 +40,9 @@ pub(crate) fn find(grid: &Grid) -> Vec<Breakpoint> {
         let mut lines: BTreeMap<(usize, Vec<Option<usize>>), Vec<usize>> = BTreeMap::new();
         for (i, cell) in grid.cells.iter().enumerate() {
             let mut rest = cell.place.clone();
-            if rest[axis].take().is_some() {
+            // A load that was not reached says nothing about what lies beyond it.
+            let compared = cell.comparable().next().is_some();
+            if rest[axis].take().is_some() && compared {
                 lines.entry((cell.client, rest)).or_default().push(i);
             }
         }
@@ -128,10 +130,10 @@ fn breakpoint(
     })
 }
 
-/// Throughput of each round that counts.
+/// Throughput of each round that counts and may be compared.
 pub(crate) fn by_round(cell: &Cell) -> BTreeMap<u32, f64> {
     let of = |r: &crate::grid::Round| Some((r.trial.round, r.numbers.good_per_s?));
-    cell.ok().filter_map(of).collect()
+    cell.comparable().filter_map(of).collect()
 }
 
 /// Throughput of both cells in each round that both have.

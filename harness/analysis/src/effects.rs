@@ -198,7 +198,7 @@ impl Means {
 }
 
 /// Makes the table.
-pub(crate) fn table(found: &[Effect]) -> anyhow::Result<DataFrame> {
+pub(crate) fn table(grid: &Grid, found: &[Effect]) -> anyhow::Result<DataFrame> {
     let floats = |name: &str, of: &dyn Fn(&Ratio) -> Option<f64>| {
         let cells: Vec<_> = found.iter().map(|e| of(&e.ratio)).collect();
         Column::new(name.into(), cells)
@@ -209,6 +209,13 @@ pub(crate) fn table(found: &[Effect]) -> anyhow::Result<DataFrame> {
         floats("ratio", &|r| Some(r.mean)),
         floats("ratio_low", &|r| Some(r.interval?.0)),
         floats("ratio_high", &|r| Some(r.interval?.1)),
+        Column::new(
+            "within_noise".into(),
+            found
+                .iter()
+                .map(|e| Some(grid.floor.as_ref()?.holds(e.ratio.mean)))
+                .collect::<Vec<_>>(),
+        ),
     ];
     Ok(DataFrame::new(found.len(), columns)?)
 }
@@ -241,7 +248,7 @@ mod tests {
         let table = tables(&manifest, &trials).unwrap().effects;
         assert_eq!(
             synthetic::names(&table),
-            ["knobs", "ratio", "ratio_low", "ratio_high"]
+            ["knobs", "ratio", "ratio_low", "ratio_high", "within_noise"]
         );
         let knobs: Vec<_> = table
             .column("knobs")

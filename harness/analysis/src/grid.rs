@@ -8,6 +8,7 @@ use yieldpoint_record::{AxisFact, Manifest, Role, Status, Trial, flag};
 use yieldpoint_terms::Value;
 
 use crate::Tables;
+use crate::controls::{self, Floor, Pair};
 use crate::stats::{Spread, spread};
 use crate::text;
 use crate::trials::value;
@@ -80,6 +81,10 @@ pub(crate) struct Grid<'a> {
     pub axes: Vec<Axis>,
     /// by place, then by client
     pub cells: Vec<Cell<'a>>,
+    /// the A/A controls, in the order of the journal
+    pub controls: Vec<Pair>,
+    /// how much a cell differs from itself; `None`: not measured
+    pub floor: Option<Floor>,
 }
 
 impl<'a> Grid<'a> {
@@ -98,6 +103,7 @@ impl<'a> Grid<'a> {
         rows: &DataFrame,
     ) -> anyhow::Result<Self> {
         let numbers = numbers(rows)?;
+        let controls = controls::pairs(trials, &numbers);
         let of_cells = || trials.iter().filter(|t| t.role == Role::Cell);
         let clients = Scale::new(manifest, "client", of_cells());
         let mut scales: Vec<(Axis, Scale)> = Vec::new();
@@ -154,6 +160,8 @@ impl<'a> Grid<'a> {
             clients,
             axes,
             cells,
+            floor: Floor::of(&controls),
+            controls,
         })
     }
 
@@ -218,9 +226,23 @@ impl<'a> Cell<'a> {
         self.ok().any(|r| has_flag(r.trial, flag::BURST_ONLY))
     }
 
+    /// Whether the asked users or rate were not reached in some round: such a cell never wins a comparison.
+    pub fn starved(&self) -> bool {
+        self.ok().any(|r| has_flag(r.trial, STARVED))
+    }
+
+    /// The trials that may be compared with those of other cells.
+    pub fn comparable(&self) -> impl Iterator<Item = &Round<'a>> {
+        self.ok().filter(|r| !has_flag(r.trial, STARVED))
+    }
+
     /// What must be seen of this cell before its number is believed.
     pub fn mark(&self) -> Option<String> {
-        let marks = [(self.ran_out(), RAN_OUT), (self.burst_only(), "burst only")];
+        let marks = [
+            (self.ran_out(), RAN_OUT),
+            (self.burst_only(), "burst only"),
+            (self.starved(), "starved"),
+        ];
         let words: Vec<_> = marks
             .iter()
             .filter(|(is, _)| *is)
@@ -270,6 +292,9 @@ fn say(
     }
     Ok(())
 }
+
+/// Flag of a trial in which the asked users or rate were not reached.
+pub(crate) const STARVED: &str = "starved";
 
 /// The mark of a cell that met `address_not_available`.
 pub(crate) const RAN_OUT: &str = "ran out of ports";

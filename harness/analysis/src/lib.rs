@@ -9,6 +9,7 @@
 
 mod breakpoints;
 mod columns;
+mod controls;
 mod effects;
 mod errors;
 mod figures;
@@ -56,6 +57,8 @@ pub struct Tables {
     pub breakpoints: DataFrame,
     /// one row an effect of one knob, or of two on each other
     pub effects: DataFrame,
+    /// one row a control: its throughput beside that of its cell in the same round
+    pub controls: DataFrame,
 }
 
 /// Makes the tables. What a trial does not have is null in its row.
@@ -70,7 +73,8 @@ pub fn tables(manifest: &Manifest, trials: &[Trial]) -> anyhow::Result<Tables> {
     Ok(Tables {
         phases: phases::table(trials, &whys).context("table \"phases\"")?,
         breakpoints: breakpoints::table(&grid, &breaks).context("table \"breakpoints\"")?,
-        effects: effects::table(&effects).context("table \"effects\"")?,
+        effects: effects::table(&grid, &effects).context("table \"effects\"")?,
+        controls: controls::table(&grid.controls).context("table \"controls\"")?,
         trials: of_trials,
         timeline: timeline::table(trials).context("table \"timeline\"")?,
         samples: samples::table(manifest, trials).context("table \"samples\"")?,

@@ -43,7 +43,7 @@ pub(crate) fn find(grid: &Grid) -> Vec<Scaling> {
         let mut lines: BTreeMap<(usize, Vec<Option<usize>>), Vec<usize>> = BTreeMap::new();
         for (i, cell) in grid.cells.iter().enumerate() {
             let mut rest = cell.place.clone();
-            if rest[axis].take().is_some() && cell.ok().next().is_some() {
+            if rest[axis].take().is_some() && cell.ok().next().is_some() && !cell.starved() {
                 lines.entry((cell.client, rest)).or_default().push(i);
             }
         }

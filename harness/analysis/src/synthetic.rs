@@ -124,6 +124,12 @@ pub(crate) fn at(mut trial: Trial, axis: &str, value: Value) -> Trial {
     trial
 }
 
+/// The A/A twin of a trial.
+pub(crate) fn control(mut trial: Trial) -> Trial {
+    trial.role = Role::Control;
+    trial
+}
+
 /// So many good requests in the window of 2 s.
 pub(crate) fn good(mut trial: Trial, good: u64) -> Trial {
     let outcome = trial.outcome.as_mut().unwrap();

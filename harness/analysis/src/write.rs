@@ -12,9 +12,10 @@ use crate::Tables;
 
 impl Tables {
     /// Every table with its name, in order of the names.
-    pub(crate) fn named(&self) -> [(&'static str, &DataFrame); 8] {
+    pub(crate) fn named(&self) -> [(&'static str, &DataFrame); 9] {
         [
             ("breakpoints", &self.breakpoints),
+            ("controls", &self.controls),
             ("effects", &self.effects),
             ("errors", &self.errors),
             ("histograms", &self.histograms),

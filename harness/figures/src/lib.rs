@@ -16,6 +16,12 @@ pub struct Report {
     pub source: Option<String>,
     /// the answer: one sentence a finding, most important first
     pub findings: Vec<String>,
+    /// what the answer rests on: one sentence each, after the pictures
+    #[serde(default)]
+    pub evidence: Vec<String>,
+    /// how much the same thing differs from itself in this run, or that it was not measured
+    #[serde(default)]
+    pub noise: String,
     /// what a reader must know before believing a number (short trials, errors, noise, missing ends)
     pub warnings: Vec<String>,
     /// every cell at a glance
@@ -27,6 +33,15 @@ pub struct Report {
     pub timelines: Vec<TimeChart>,
     /// memory, CPU per good request …
     pub bars: Vec<BarChart>,
+    /// what each knob does to throughput, and each two together
+    #[serde(default)]
+    pub effects: Table,
+    /// what the reference client reached: the best known rates of the target
+    #[serde(default)]
+    pub ceilings: Table,
+    /// what was injected against what was said, of a proof by fault injection
+    #[serde(default)]
+    pub confusion: Option<Confusion>,
     /// every cell
     pub cells: Table,
     /// failed requests by kind
@@ -241,9 +256,23 @@ pub struct Bar {
     pub high: Option<f64>,
 }
 
+/// How verdicts stand to what was injected.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Confusion {
+    /// shares of right, incomplete, unexplained and wrong verdicts, a sentence each, with what the words mean
+    pub shares: Vec<String>,
+    /// injected causes × verdicts as a picture; the right ones are marked
+    pub map: HeatMap,
+    /// the same as text
+    pub table: Table,
+}
+
 /// A table as text, ready to be printed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Table {
+    /// what to see in it, and what its words mean; may be empty
+    #[serde(default)]
+    pub caption: String,
     /// headings
     pub columns: Vec<Column>,
     /// rows

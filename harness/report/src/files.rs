@@ -136,6 +136,7 @@ impl Chart<'_> {
 /// Where on the page a chart stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Section {
+    Confusion,
     Maps,
     Axes,
     Timelines,
@@ -146,6 +147,15 @@ pub(crate) enum Section {
 pub(crate) fn charts(report: &Report) -> Vec<Chart<'_>> {
     let mut taken = BTreeSet::new();
     let mut out = Vec::new();
+    for c in report.confusion.iter().map(|c| &c.map) {
+        out.push(Chart {
+            id: file_name(&c.id, &mut taken),
+            title: &c.title,
+            caption: &c.caption,
+            draw: Box::new(|frame| heat::draw(c, frame)),
+            section: Section::Confusion,
+        });
+    }
     for c in &report.maps {
         out.push(Chart {
             id: file_name(&c.id, &mut taken),

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use yieldpoint_figures::{Fact, Report, Table};
 
 use crate::files::{Chart, Section};
-use crate::page::{NO_FINDING, WARNINGS, generator};
+use crate::page::{ANSWER, CONFUSION, EVIDENCE, NO_FINDING, WARNINGS, generator};
 use crate::{order, text};
 
 /// The page as text.
@@ -25,12 +25,15 @@ pub(crate) fn render(report: &Report, charts: &[Chart]) -> String {
         "Source: ",
     );
 
-    out.push_str("## Findings\n\n");
+    let _ = writeln!(out, "## {ANSWER}\n");
     if report.findings.is_empty() {
         let _ = writeln!(out, "{NO_FINDING}\n");
     }
     for (i, finding) in report.findings.iter().enumerate() {
         let _ = writeln!(out, "{}. {}", i + 1, inline(finding));
+    }
+    if !report.noise.is_empty() {
+        let _ = writeln!(out, "\n{}", inline(&report.noise));
     }
     if !report.warnings.is_empty() {
         let _ = writeln!(out, "\n> [!WARNING]\n> **{WARNINGS}**\n>");
@@ -38,18 +41,20 @@ pub(crate) fn render(report: &Report, charts: &[Chart]) -> String {
             let _ = writeln!(out, "> - {}", inline(warning));
         }
     }
-    for (which, heading) in [
-        (Section::Maps, "At a glance"),
-        (Section::Axes, "Along the axes"),
-        (Section::Timelines, "Over time"),
-        (Section::Bars, "What it costs"),
-    ] {
-        let mut chosen = charts.iter().filter(|c| c.section == which).peekable();
-        if chosen.peek().is_some() {
-            let _ = writeln!(out, "\n## {heading}\n");
-        }
+    if let Some(confusion) = &report.confusion {
+        list(&mut out, CONFUSION, &confusion.shares);
+        let chosen = charts.iter().filter(|c| c.section == Section::Confusion);
+        out.push('\n');
         chosen.for_each(|chart| picture(&mut out, chart));
+        table(&mut out, "Injected causes and verdicts", &confusion.table);
     }
+    pictures(&mut out, "At a glance", charts, Section::Maps);
+    pictures(&mut out, "Along the axes", charts, Section::Axes);
+    pictures(&mut out, "Over time", charts, Section::Timelines);
+    list(&mut out, EVIDENCE, &report.evidence);
+    table(&mut out, "Ceilings", &report.ceilings);
+    table(&mut out, "Effects", &report.effects);
+    pictures(&mut out, "What it costs", charts, Section::Bars);
     table(&mut out, "Cells", &report.cells);
     table(&mut out, "Failed requests", &report.errors);
     facts(&mut out, "Machine and versions", &report.facts, false);
@@ -77,6 +82,25 @@ fn paragraph(out: &mut String, what: &str, lead: &str) {
     }
 }
 
+/// Sentences under a heading.
+fn list(out: &mut String, heading: &str, sentences: &[String]) {
+    if !sentences.is_empty() {
+        let _ = writeln!(out, "\n## {heading}\n");
+    }
+    for sentence in sentences {
+        let _ = writeln!(out, "- {}", inline(sentence));
+    }
+}
+
+/// The charts of a section under its heading.
+fn pictures(out: &mut String, heading: &str, charts: &[Chart], section: Section) {
+    let mut chosen = charts.iter().filter(|c| c.section == section).peekable();
+    if chosen.peek().is_some() {
+        let _ = writeln!(out, "\n## {heading}\n");
+    }
+    chosen.for_each(|chart| picture(out, chart));
+}
+
 /// A chart in the reader's scheme. Names of files hold nothing that would need escaping.
 fn picture(out: &mut String, chart: &Chart) {
     let [_, light, dark] = chart.files();
@@ -95,6 +119,7 @@ fn table(out: &mut String, heading: &str, table: &Table) {
     }
     let marked = order::marked(table);
     let _ = writeln!(out, "\n## {heading}\n");
+    paragraph(out, &table.caption, "");
     let mut line = |cells: &mut dyn Iterator<Item = String>| {
         let cells: Vec<String> = cells.collect();
         let _ = writeln!(out, "| {} |", cells.join(" | "));

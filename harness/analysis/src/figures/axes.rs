@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use yieldpoint_figures::{AxisChart, Facet, Line, Point};
 
-use super::rounds_text;
+use super::{NOT_THE_LOAD, rounds_text};
 use crate::grid::{Cell, Grid, Place};
 
 /// More small multiples than this cannot be read on a page; they are spread over several charts.
@@ -130,8 +130,10 @@ fn chart(
     marks.sort_unstable();
     marks.dedup();
     if !marks.is_empty() {
+        let starved = marks.iter().any(|m| m.contains("starved"));
+        let or = if starved { NOT_THE_LOAD } else { "" };
         caption.push_str(&format!(
-            " Hollow points ({}) are not sustained.",
+            " Hollow points ({}) are not sustained{or}.",
             marks.join("; ")
         ));
     }

@@ -3,7 +3,7 @@
 use yieldpoint_figures::{Column, Row, Table};
 use yieldpoint_record::Status;
 
-use crate::grid::{Cell, Grid, Numbers, Said};
+use crate::grid::{Cell, Grid, Numbers, STARVED, Said};
 use crate::{histograms, text};
 
 /// Heading of the throughput column; those before it are coordinates.
@@ -101,6 +101,7 @@ pub(super) fn table(grid: &Grid) -> Table {
         doc: (*doc).to_owned(),
     }));
     Table {
+        caption: String::new(),
         sorted_by: columns.iter().position(|c| c.name == GOOD),
         columns,
         rows: grid.cells.iter().map(|cell| row(grid, cell)).collect(),
@@ -218,7 +219,8 @@ fn said(cell: &Cell, of: fn(&Said) -> &str) -> Entry {
 fn note(cell: &Cell) -> String {
     let mut notes: Vec<String> = cell.mark().into_iter().collect();
     let flags = cell.ok().flat_map(|r| &r.trial.flags);
-    for flag in flags.filter(|f| *f != yieldpoint_record::flag::BURST_ONLY) {
+    let marked = |f: &&String| [yieldpoint_record::flag::BURST_ONLY, STARVED].contains(&f.as_str());
+    for flag in flags.filter(|f| !marked(f)) {
         notes.push(flag.replace('_', " "));
     }
     for round in cell.all.iter().filter(|r| r.trial.status != Status::Ok) {

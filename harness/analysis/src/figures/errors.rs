@@ -60,6 +60,7 @@ pub(super) fn table(grid: &Grid) -> Table {
         doc: (*doc).to_owned(),
     }));
     Table {
+        caption: String::new(),
         columns,
         rows: grid
             .cells

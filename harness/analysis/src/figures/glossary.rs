@@ -4,7 +4,7 @@ use yieldpoint_figures::Fact;
 use yieldpoint_record::Manifest;
 
 /// Words, then columns.
-pub(crate) const WORDS: [(&str, &str); 47] = [
+pub(crate) const WORDS: [(&str, &str); 50] = [
     (
         "good request",
         "A complete response of the expected status and length. Throughput always means good requests per second.",
@@ -175,7 +175,19 @@ pub(crate) const WORDS: [(&str, &str); 47] = [
     ),
     (
         "ratio, ratio_low, ratio_high",
-        "Throughput after ÷ before, geometric mean paired by round, with its 95 % t interval from eight rounds on.",
+        "Throughput after ÷ before, geometric mean paired by round, with its 95 % t interval from eight rounds on. In controls: that of the control ÷ that of its cell in one round.",
+    ),
+    (
+        "within_noise",
+        "Whether the ratio is no further from 1 than a cell is from its own A/A control: then it may be noise. Missing where no noise floor was measured.",
+    ),
+    (
+        "noise floor",
+        "How much the same cell, run twice in a round, differs from itself: the root mean square of the log ratios of all such pairs, as a percentage. A difference below it may be noise.",
+    ),
+    (
+        "starved",
+        "The users or the rate that were asked for were not reached. Such a trial is marked and never wins or loses a comparison.",
     ),
     (
         "order, started",
@@ -254,6 +266,7 @@ mod tests {
             &made.phases,
             &made.breakpoints,
             &made.effects,
+            &made.controls,
         ] {
             for name in synthetic::names(table) {
                 assert!(

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use yieldpoint_figures::{HeatCell, HeatGroup, HeatMap, HeatRow};
 
 use super::axes::LOG_FROM;
-use super::rounds_text;
+use super::{NOT_THE_LOAD, rounds_text};
 use crate::grid::{Cell, Grid};
 use crate::text;
 
@@ -78,12 +78,14 @@ pub(super) fn charts(grid: &Grid) -> Vec<HeatMap> {
             ),
         };
         let scale = if log { " Logarithmic scale." } else { "" };
-        let marked = groups.iter().flat_map(|g| &g.rows).flat_map(|r| &r.cells);
-        let marked = marked.flatten().any(|c| c.mark.is_some());
-        let corners = if marked {
-            " Cells with a marked corner are not sustained."
+        let cells = groups.iter().flat_map(|g| &g.rows).flat_map(|r| &r.cells);
+        let marks: Vec<&str> = cells.flatten().filter_map(|c| c.mark.as_deref()).collect();
+        let starved = marks.iter().any(|m| m.contains("starved"));
+        let or = if starved { NOT_THE_LOAD } else { "" };
+        let corners = if marks.is_empty() {
+            String::new()
         } else {
-            ""
+            format!(" Cells with a marked corner are not sustained{or}.")
         };
         HeatMap {
             id,

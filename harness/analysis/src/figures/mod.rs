@@ -3,6 +3,8 @@
 mod axes;
 mod bars;
 mod cells;
+mod comparisons;
+mod effects;
 mod errors;
 mod facts;
 mod findings;
@@ -12,10 +14,11 @@ mod timelines;
 mod warnings;
 mod why;
 
-use yieldpoint_figures::Report;
+use yieldpoint_figures::{Report, Table};
 use yieldpoint_record::{Manifest, Trial};
 
 use crate::Tables;
+use crate::controls::{Floor, NO_FLOOR};
 use crate::grid::Grid;
 use crate::text;
 
@@ -31,16 +34,25 @@ pub fn report(manifest: &Manifest, trials: &[Trial], tables: &Tables) -> anyhow:
         tables.trials.height()
     );
     let grid = Grid::new(manifest, trials, tables)?;
+    let found = findings::findings(&grid);
     Ok(Report {
         title: manifest.run.clone(),
         question: manifest.question.clone(),
         source: manifest.source.clone(),
-        findings: findings::findings(&grid),
-        warnings: warnings::warnings(manifest, trials),
+        findings: found.answer,
+        evidence: found.evidence,
+        noise: grid
+            .floor
+            .as_ref()
+            .map_or_else(|| NO_FLOOR.to_owned(), Floor::sentence),
+        warnings: warnings::warnings(manifest, trials, grid.floor.as_ref()),
         maps: maps::charts(&grid),
         axes: axes::charts(&grid),
         timelines: timelines::charts(&grid),
         bars: bars::charts(&grid),
+        effects: effects::table(&tables.effects)?,
+        ceilings: Table::default(),
+        confusion: None,
         cells: cells::table(&grid),
         errors: errors::table(&grid),
         facts: facts::facts(manifest, trials),
@@ -48,6 +60,9 @@ pub fn report(manifest: &Manifest, trials: &[Trial], tables: &Tables) -> anyhow:
         glossary: glossary::glossary(manifest),
     })
 }
+
+/// Follows "not sustained" where a mark says "starved".
+const NOT_THE_LOAD: &str = ", or not the load that was asked for";
 
 /// "median of 3 rounds, from the least to the greatest", for captions.
 fn rounds_text(grid: &Grid) -> String {

@@ -49,6 +49,7 @@ fn choose(grid: &Grid) -> Vec<usize> {
         };
         let fastest = held
             .into_iter()
+            .filter(|i| !grid.cells[*i].starved())
             .max_by(|a, b| speed(a).total_cmp(&speed(b)));
         let at = broke.len().min(1);
         let mut all = broke;

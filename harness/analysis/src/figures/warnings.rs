@@ -2,12 +2,17 @@
 
 use yieldpoint_record::{Manifest, Role, Status, Trial, flag};
 
-use crate::grid::has_flag;
+use crate::controls::Floor;
+use crate::grid::{STARVED, has_flag};
 use crate::stats::ROUNDS_FOR_AN_INTERVAL;
 use crate::{histograms, text};
 
-/// One sentence a trouble, worst first.
-pub(super) fn warnings(manifest: &Manifest, trials: &[Trial]) -> Vec<String> {
+/// One sentence a trouble, worst first. `floor` is how much a cell differs from itself.
+pub(super) fn warnings(
+    manifest: &Manifest,
+    trials: &[Trial],
+    floor: Option<&Floor>,
+) -> Vec<String> {
     let mut out = Vec::new();
     if trials.is_empty() {
         out.push("The journal is empty: nothing was measured.".to_owned());
@@ -25,6 +30,7 @@ pub(super) fn warnings(manifest: &Manifest, trials: &[Trial]) -> Vec<String> {
         "asked of a client what it cannot do",
     ));
     out.extend(unreadable(trials));
+    out.extend(floor.and_then(Floor::warning));
     out.extend(
         FLAGS
             .iter()
@@ -56,8 +62,19 @@ pub(super) fn warnings(manifest: &Manifest, trials: &[Trial]) -> Vec<String> {
     out
 }
 
+/// Flag of a trial whose processes a quota stopped.
+const THROTTLED: &str = "throttled";
+
 /// What a flag means for the reader. Others are shown by their name.
-const FLAGS: [(&str, &str); 5] = [
+const FLAGS: [(&str, &str); 7] = [
+    (
+        STARVED,
+        "did not reach the users or the rate that were asked for; they are marked, and left out of every comparison.",
+    ),
+    (
+        THROTTLED,
+        "were held back by a CPU quota: what they lack is not the client's.",
+    ),
     (
         flag::BURST_ONLY,
         "saw the port burst only; their throughput is not sustained. It needs duration ≥ 125 s to see a whole TIME_WAIT cycle, or a smaller port range.",
@@ -155,7 +172,7 @@ mod tests {
             Status::Unsupported,
             "no threads",
         );
-        let warnings = warnings(&manifest, &[host, unreadable, error, cannot]);
+        let warnings = warnings(&manifest, &[host, unreadable, error, cannot], None);
         for words in [
             &["4 of 9 planned"][..],
             &[
@@ -183,6 +200,6 @@ mod tests {
         let trials: Vec<_> = (1..=8)
             .map(|round| synthetic::trial("ureq", round))
             .collect();
-        assert_eq!(warnings(&manifest, &trials), [""; 0]);
+        assert_eq!(warnings(&manifest, &trials, None), [""; 0]);
     }
 }

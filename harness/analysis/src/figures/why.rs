@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::breakpoints::{self, Breakpoint};
+use crate::controls::WITHIN;
 use crate::grid::Grid;
 use crate::scaling::{self, Scaling};
 use crate::text;
@@ -62,9 +63,17 @@ fn break_text(grid: &Grid, b: &Breakpoint) -> String {
     } else {
         format!("bound by {below} before and by {above} after")
     };
+    let floor = grid.floor.as_ref();
+    // That a knee is flat is what it says; a fall must be more than noise.
+    let noise = b.kind == breakpoints::CLIFF && floor.is_some_and(|f| f.holds(b.ratio));
+    let within = if noise {
+        format!(" ({WITHIN})")
+    } else {
+        String::new()
+    };
     let why = said(b.cells.1).map_or_else(String::new, |s| format!(": {}", s.evidence));
     format!(
-        "{}{held}: from {} = {} to {} {does} {}{interval}, {bound}{why}.",
+        "{}{held}: from {} = {} to {} {does} {}{interval}{within}, {bound}{why}.",
         grid.clients[cell.client],
         grid.axes[b.axis].name,
         level(b.cells.0),

@@ -5,7 +5,7 @@ mod table;
 use std::fmt::Write as _;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use yieldpoint_figures::{Fact, Report};
+use yieldpoint_figures::{Confusion, Fact, Report};
 
 use crate::files::{Chart, Section, charts};
 use crate::frame::Frame;
@@ -52,11 +52,15 @@ pub(crate) fn render(report: &Report) -> anyhow::Result<String> {
                         @if !report.question.is_empty() { p.question { (report.question) } }
                         @if let Some(source) = &report.source { p.source { "Source: " (source) } }
                     }
-                    (findings(&report.findings))
+                    (findings(&report.findings, &report.noise))
                     (warnings(&report.warnings))
+                    (confusion(report.confusion.as_ref(), &of(Section::Confusion)?))
                     (section("maps", "At a glance", &maps))
                     (section("axes", "Along the axes", &axes))
                     (section("timelines", "Over time", &timelines))
+                    (evidence(&report.evidence))
+                    (table::section("ceilings", "Ceilings", &report.ceilings))
+                    (table::section("effects", "Effects", &report.effects))
                     (section("bars", "What it costs", &bars))
                     (table::section("cells", "Cells", &report.cells))
                     (table::section("errors", "Failed requests", &report.errors))
@@ -85,6 +89,12 @@ pub(crate) fn render(report: &Report) -> anyhow::Result<String> {
 
 /// Said where no finding is.
 pub(crate) const NO_FINDING: &str = "The measurements support no finding.";
+/// Heading of what leads a report.
+pub(crate) const ANSWER: &str = "Answer";
+/// Heading of what the answer rests on.
+pub(crate) const EVIDENCE: &str = "Evidence";
+/// Heading of a proof by fault injection.
+pub(crate) const CONFUSION: &str = "Verdicts against what was injected";
 /// Heading of the warnings.
 pub(crate) const WARNINGS: &str = "Read this before believing a number";
 
@@ -113,15 +123,41 @@ fn style() -> String {
     )
 }
 
-fn findings(findings: &[String]) -> Markup {
+fn findings(findings: &[String], noise: &str) -> Markup {
     html! {
         section.findings aria-labelledby="findings" {
-            h2 id="findings" { "Findings" }
+            h2 id="findings" { (ANSWER) }
             @if findings.is_empty() {
                 p.muted { (NO_FINDING) }
             } @else {
                 ol { @for finding in findings { li { (finding) } } }
             }
+            @if !noise.is_empty() { p.noise { (noise) } }
+        }
+    }
+}
+
+fn evidence(evidence: &[String]) -> Markup {
+    html! {
+        @if !evidence.is_empty() {
+            section.evidence aria-labelledby="evidence" {
+                h2 id="evidence" { (EVIDENCE) }
+                ul { @for sentence in evidence { li { (sentence) } } }
+            }
+        }
+    }
+}
+
+/// What was injected against what was said: the shares, the picture, the figures.
+fn confusion(confusion: Option<&Confusion>, picture: &[Markup]) -> Markup {
+    html! {
+        @if let Some(c) = confusion {
+            section.confusion aria-labelledby="confusion" {
+                h2 id="confusion" { (CONFUSION) }
+                ul { @for share in &c.shares { li { (share) } } }
+                @for figure in picture { (figure) }
+            }
+            (table::section("confusion-table", "Injected causes and verdicts", &c.table))
         }
     }
 }

@@ -12,6 +12,7 @@ pub(super) fn section(id: &str, heading: &str, table: &Table) -> Markup {
         @if !table.rows.is_empty() && !table.columns.is_empty() {
             section aria-labelledby=(id) {
                 h2 id=(id) { (heading) " " span.count { (count(table.rows.len())) } }
+                @if !table.caption.is_empty() { p.caption { (table.caption) } }
                 // It scrolls by itself, so it must be reachable with the keyboard.
                 div.scroll role="region" aria-labelledby=(id) tabindex="0" {
                     table {

@@ -46,10 +46,16 @@ fn the_answer_comes_first_and_nothing_is_asked_for() {
         "<h1>",
         "class=\"question\"",
         "id=\"findings\"",
+        "class=\"noise\"",
         "id=\"warnings\"",
+        "id=\"confusion\"",
+        "id=\"confusion-table\"",
         "id=\"maps\"",
         "id=\"axes\"",
         "id=\"timelines\"",
+        "id=\"evidence\"",
+        "id=\"ceilings\"",
+        "id=\"effects\"",
         "id=\"bars\"",
         "id=\"cells\"",
         "id=\"errors\"",
@@ -76,7 +82,7 @@ fn the_answer_comes_first_and_nothing_is_asked_for() {
     assert!(page.contains("data-key=\"1000\""));
     assert_eq!(
         page.matches("role=\"img\" aria-label=").count(),
-        8,
-        "four charts, two widths"
+        10,
+        "five charts, two widths"
     );
 }

@@ -59,7 +59,13 @@ fn files_are_complete_and_only_they_are_left() {
         write(&report, dir.path()).unwrap(),
         write(&report, dir.path()).unwrap()
     );
-    let charts = ["cpu", "map", "throughput-by-requests", "timeline-alpha"];
+    let charts = [
+        "confusion",
+        "cpu",
+        "map",
+        "throughput-by-requests",
+        "timeline-alpha",
+    ];
     assert_eq!(names_in(dir.path()), files_of(&charts));
     // A page shows every picture in both schemes.
     let markdown = fs::read_to_string(dir.path().join("report.md")).unwrap();
@@ -98,7 +104,7 @@ fn charts_of_an_earlier_report_go_and_nothing_else_does() {
     later.timelines.clear();
     later.bars[0].id = "memory".into();
     write(&later, dir.path()).unwrap();
-    let charts = ["map", "memory", "throughput-by-requests"];
+    let charts = ["confusion", "map", "memory", "throughput-by-requests"];
     assert_eq!(names_in(dir.path()), files_of(&charts));
     // A list that somebody edited reaches neither other folders nor other files.
     let outside = tempfile::NamedTempFile::with_suffix(".png").unwrap();
@@ -142,12 +148,13 @@ fn png_shows_everything_in_both_schemes() {
                 (2.0 * drawing.width) as usize * (2.0 * drawing.height).ceil() as usize
             );
             let drawn = all - count(Ink::Surface);
-            let least = if name.starts_with("map") { 20 } else { 1 };
+            let heat = name.starts_with("map") || name.starts_with("confusion");
+            let least = if heat { 20 } else { 1 };
             assert!(
                 drawn * 100 > least * all && drawn * 2 < all,
                 "{name}: {drawn} of {all} pixels are drawn on"
             );
-            let inks = if name.starts_with("map") {
+            let inks = if heat {
                 vec![
                     Ink::Heat(1),
                     Ink::Heat(4),

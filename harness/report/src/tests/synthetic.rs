@@ -1,8 +1,8 @@
 //! A made-up report: round figures that no machine has measured.
 
 use yieldpoint_figures::{
-    AxisChart, Bar, BarChart, BarGroup, Column, Facet, Fact, HeatCell, HeatGroup, HeatMap, HeatRow,
-    Line, Panel, Point, Report, Row, Series, Table, TimeChart,
+    AxisChart, Bar, BarChart, BarGroup, Column, Confusion, Facet, Fact, HeatCell, HeatGroup,
+    HeatMap, HeatRow, Line, Panel, Point, Report, Row, Series, Table, TimeChart,
 };
 
 const CLIENTS: [&str; 3] = ["alpha", "beta", "gamma"];
@@ -171,6 +171,7 @@ pub(super) fn cells(rows: usize) -> Table {
         ],
         rows: (1..=rows).map(row).collect(),
         sorted_by: Some(1),
+        caption: String::new(),
     }
 }
 
@@ -224,6 +225,18 @@ pub(super) fn report() -> Report {
             "alpha gives ten times the throughput at 100 requests an iteration (synthetic).".into(),
             "beta runs out of ports (synthetic).".into(),
         ],
+        evidence: vec!["alpha used 2 of 2 cores (synthetic).".into()],
+        noise: "Noise floor: made up, so there is none.".into(),
+        effects: Table {
+            caption: "Synthetic effects.".into(),
+            ..cells(1)
+        },
+        ceilings: cells(2),
+        confusion: Some(Confusion {
+            shares: vec!["Right: 2 of 3 (synthetic).".into()],
+            map: map("confusion", 2, 3, &["1", "10", "50", "100"]),
+            table: cells(3),
+        }),
         warnings: vec!["Every figure on this page is made up.".into()],
         maps: vec![map("map", 2, 3, &["1", "10", "50", "100"])],
         axes: vec![axis(
@@ -240,7 +253,7 @@ pub(super) fn report() -> Report {
         errors: Table {
             columns: cells(1).columns,
             rows: cells(2).rows,
-            sorted_by: None,
+            ..Table::default()
         },
         facts: vec![fact("kernel", "Synthetic 1.0"), fact("cores", "2")],
         command: "yieldpoint run synthetic.toml --set note='<b>not bold</b>'".into(),
