@@ -8,6 +8,7 @@
 //! that its tables do not hold.
 
 mod breakpoints;
+mod ceilings;
 mod columns;
 mod controls;
 mod effects;
@@ -59,13 +60,15 @@ pub struct Tables {
     pub effects: DataFrame,
     /// one row a control: its throughput beside that of its cell in the same round
     pub controls: DataFrame,
+    /// one row a target, lab and use of connections: what the reference client reached on it
+    pub ceilings: DataFrame,
 }
 
 /// Makes the tables. What a trial does not have is null in its row.
 pub fn tables(manifest: &Manifest, trials: &[Trial]) -> anyhow::Result<Tables> {
     let read = trials::Read::all(trials);
     let times: Vec<why::Times> = read.iter().map(trials::Read::times).collect();
-    let whys = why::explain(manifest, trials, &times);
+    let (whys, references) = why::explain(manifest, trials, &times);
     let of_trials = trials::table(manifest, trials, &read, &whys).context("table \"trials\"")?;
     let grid = grid::Grid::of_rows(manifest, trials, &of_trials)?;
     let breaks = breakpoints::find(&grid);
@@ -75,6 +78,7 @@ pub fn tables(manifest: &Manifest, trials: &[Trial]) -> anyhow::Result<Tables> {
         breakpoints: breakpoints::table(&grid, &breaks).context("table \"breakpoints\"")?,
         effects: effects::table(&grid, &effects).context("table \"effects\"")?,
         controls: controls::table(&grid.controls).context("table \"controls\"")?,
+        ceilings: ceilings::table(&references).context("table \"ceilings\"")?,
         trials: of_trials,
         timeline: timeline::table(trials).context("table \"timeline\"")?,
         samples: samples::table(manifest, trials).context("table \"samples\"")?,

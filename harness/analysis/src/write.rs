@@ -12,9 +12,10 @@ use crate::Tables;
 
 impl Tables {
     /// Every table with its name, in order of the names.
-    pub(crate) fn named(&self) -> [(&'static str, &DataFrame); 9] {
+    pub(crate) fn named(&self) -> [(&'static str, &DataFrame); 10] {
         [
             ("breakpoints", &self.breakpoints),
+            ("ceilings", &self.ceilings),
             ("controls", &self.controls),
             ("effects", &self.effects),
             ("errors", &self.errors),

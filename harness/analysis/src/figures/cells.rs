@@ -17,11 +17,16 @@ pub(crate) const NOTE: &str = "note";
 pub(crate) const SHORT: [&str; 5] = [GOOD, "errors", "connections", VERDICT, NOTE];
 
 /// (name, unit, meaning)
-const NUMBERS: [(&str, &str, &str); 13] = [
+const NUMBERS: [(&str, &str, &str); 14] = [
     (
         GOOD,
         "median (least–greatest)",
         "Good requests per second of the window: complete response, expected status and length.",
+    ),
+    (
+        "ceiling",
+        "good requests/s, by",
+        "The least bound that is known and what sets it, of a round of the verdict: from laws of the kernel, from what was asked and from other cells.",
     ),
     (
         "errors",
@@ -113,7 +118,7 @@ type Entry = (String, Option<f64>);
 
 fn row(grid: &Grid, cell: &Cell) -> Row {
     let mut entries = coordinates(grid, cell);
-    entries.extend([good(cell), errors(cell)]);
+    entries.extend([good(cell), ceiling(cell), errors(cell)]);
     entries.push(median(cell, |n| n.connections_total, text::counted));
     entries.extend(latency(cell));
     entries.extend([
@@ -166,6 +171,17 @@ fn good(cell: &Cell) -> Entry {
         format!("{mid} ({low}–{high})")
     };
     (shown, Some(s.mid))
+}
+
+/// What was predicted, beside what was measured.
+fn ceiling(cell: &Cell) -> Entry {
+    let known = cell.said.as_ref().and_then(|s| s.ceiling.as_ref());
+    known.map_or((String::new(), None), |(per_s, kind)| {
+        (
+            format!("{} {kind}", text::significant(*per_s)),
+            Some(*per_s),
+        )
+    })
 }
 
 fn errors(cell: &Cell) -> Entry {

@@ -4,7 +4,7 @@ use yieldpoint_figures::Fact;
 use yieldpoint_record::Manifest;
 
 /// Words, then columns.
-pub(crate) const WORDS: [(&str, &str); 50] = [
+pub(crate) const WORDS: [(&str, &str); 54] = [
     (
         "good request",
         "A complete response of the expected status and length. Throughput always means good requests per second.",
@@ -178,6 +178,22 @@ pub(crate) const WORDS: [(&str, &str); 50] = [
         "Throughput after ÷ before, geometric mean paired by round, with its 95 % t interval from eight rounds on. In controls: that of the control ÷ that of its cell in one round.",
     ),
     (
+        "reached_per_s, reached_low, reached_high",
+        "1/s. What the reference client reached on the target with many users: geometric mean over rounds, with its 95 % t interval from eight rounds on, below that the least and the greatest. Before its ports ran out, where they did (early).",
+    ),
+    (
+        "rounds, early",
+        "Rounds that count; whether the rate is that of the time before the ports ran out.",
+    ),
+    (
+        "target_cpu, client_cpu",
+        "Share of its CPU set that the target, or the reference client, used, 0–1: CPU time, or the busy time of the set where that is more.",
+    ),
+    (
+        "saturated",
+        "Whose CPU was at its limit (80 % and more): only then the rate bounds anything. Missing: neither was, and the rate is that of so many users.",
+    ),
+    (
         "within_noise",
         "Whether the ratio is no further from 1 than a cell is from its own A/A control: then it may be noise. Missing where no noise floor was measured.",
     ),
@@ -267,6 +283,7 @@ mod tests {
             &made.breakpoints,
             &made.effects,
             &made.controls,
+            &made.ceilings,
         ] {
             for name in synthetic::names(table) {
                 assert!(

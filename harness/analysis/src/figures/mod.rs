@@ -2,6 +2,7 @@
 
 mod axes;
 mod bars;
+mod ceilings;
 mod cells;
 mod comparisons;
 mod effects;
@@ -14,7 +15,7 @@ mod timelines;
 mod warnings;
 mod why;
 
-use yieldpoint_figures::{Report, Table};
+use yieldpoint_figures::Report;
 use yieldpoint_record::{Manifest, Trial};
 
 use crate::Tables;
@@ -51,7 +52,7 @@ pub fn report(manifest: &Manifest, trials: &[Trial], tables: &Tables) -> anyhow:
         timelines: timelines::charts(&grid),
         bars: bars::charts(&grid),
         effects: effects::table(&tables.effects)?,
-        ceilings: Table::default(),
+        ceilings: ceilings::table(&tables.ceilings)?,
         confusion: None,
         cells: cells::table(&grid),
         errors: errors::table(&grid),

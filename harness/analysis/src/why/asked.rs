@@ -15,6 +15,11 @@ const LOAD: [&str; 8] = [
     "warmup",
 ];
 
+/// How connections are used; with the target, the lab and what a good response is, all on which the rate of a
+/// target depends. The reference client keeps these of a cell, and nothing else.
+const CONNECTIONS: [&str; 3] = ["keep_alive", "same_user", "requests_per_iteration"];
+const TARGET: [&str; 3] = ["target.", "lab.", "expect."];
+
 /// The knobs and sysctls of a trial.
 pub(super) struct Asked<'a>(pub &'a Trial);
 
@@ -49,6 +54,16 @@ impl Asked<'_> {
             load || options
         };
         let kept = self.0.knobs.0.iter().filter(|(name, _)| !of_the_load(name));
+        kept.map(|(name, value)| format!("{name}={value};"))
+            .collect()
+    }
+
+    /// Every knob on which the rate of a target depends, as one text.
+    pub fn target_key(&self) -> String {
+        let kept = |name: &str| {
+            CONNECTIONS.contains(&name) || TARGET.iter().any(|prefix| name.starts_with(prefix))
+        };
+        let kept = self.0.knobs.0.iter().filter(|(name, _)| kept(name));
         kept.map(|(name, value)| format!("{name}={value};"))
             .collect()
     }

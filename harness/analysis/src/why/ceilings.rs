@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use yieldpoint_protocol::ErrorKind;
 
 use super::evidence::Evidence;
+use super::reference::Reference;
 use crate::text;
 
 /// TIME_WAIT lasts 60 s and up to a step of the kernel's timers more: 60.1 to 62.0 s were seen at 250 ticks a
@@ -39,6 +40,8 @@ pub(crate) struct Ceiling {
 /// What all trials of a run know of one another.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
+    /// by `target_key`: what the reference client reached
+    references: BTreeMap<String, Reference>,
     /// by `target_key`: the best cell of each client
     best: HashMap<String, BTreeMap<String, Best>>,
     /// by `client_key`: the cell of one user
@@ -51,7 +54,6 @@ pub(crate) struct Known {
 struct Best {
     cell: String,
     per_s: f64,
-    reference: bool,
 }
 
 /// The mean of a cell's rounds.
@@ -82,13 +84,20 @@ impl Known {
     /// Gathers what may bound others.
     pub fn of<'e>(all: impl Iterator<Item = &'e Evidence>) -> Self {
         let mut known = Self::default();
-        // Mean of the rounds of each cell: (target_key, client, role) → cell → mean.
-        let mut rates: HashMap<(&str, &str, bool), HashMap<&str, Mean>> = HashMap::new();
-        for e in all.filter(|e| sound(e)) {
+        // Mean of the rounds of each cell: (target_key, client) → cell → mean.
+        let mut rates: HashMap<(&str, &str), HashMap<&str, Mean>> = HashMap::new();
+        for e in all {
+            if e.reference {
+                let of_key = known.references.entry(e.target_key.clone());
+                of_key.or_default().add(e);
+                continue;
+            }
+            // A control is its cell once more; it would count that cell twice.
+            if e.control || !sound(e) {
+                continue;
+            }
             if let Some(x) = e.course.sustained_per_s {
-                let of_key = rates
-                    .entry((&e.target_key, &e.client, e.reference))
-                    .or_default();
+                let of_key = rates.entry((&e.target_key, &e.client)).or_default();
                 of_key.entry(&e.cell).or_default().add(&e.cell, x);
             }
             let one = e.users == Some(1.0);
@@ -102,7 +111,7 @@ impl Known {
                 cells.entry(users as u64).or_default().add(&e.cell, cpu);
             }
         }
-        for ((key, client, reference), cells) in rates {
+        for ((key, client), cells) in rates {
             let best = cells.values().max_by(|a, b| {
                 // Of equal ones the first by name, so that every analysis says the same.
                 a.get()
@@ -113,29 +122,27 @@ impl Known {
             let new = Best {
                 cell: best.cell.clone(),
                 per_s: best.get(),
-                reference,
             };
             let of_key = known.best.entry(key.to_owned()).or_default();
-            match of_key.get(client) {
-                Some(old) if old.per_s >= new.per_s => {}
-                _ => {
-                    of_key.insert(client.to_owned(), new);
-                }
-            }
+            of_key.insert(client.to_owned(), new);
         }
         known
     }
 
-    /// The best known rate of the target of `e`, by another client: measured for this purpose (role
-    /// "ceiling") if it was, otherwise the fastest of the others.
-    fn target(&self, e: &Evidence) -> Option<&Best> {
+    /// What the reference client reached, a target at a time, in the order of their cells.
+    pub fn references(self) -> Vec<Reference> {
+        let measured = self.references.into_values().filter(|r| r.rate().is_some());
+        let mut all: Vec<Reference> = measured.collect();
+        all.sort_by(|a, b| a.cell.cmp(&b.cell));
+        all
+    }
+
+    /// The fastest other client on the target of `e`.
+    fn fastest_other(&self, e: &Evidence) -> Option<&Best> {
         let others = self.best.get(&e.target_key)?.iter();
         let others = others.filter(|(client, best)| **client != e.client && best.cell != e.cell);
-        others.map(|(_, best)| best).max_by(|a, b| {
-            (a.reference, a.per_s)
-                .partial_cmp(&(b.reference, b.per_s))
-                .unwrap_or(std::cmp::Ordering::Equal)
-        })
+        let others = others.map(|(_, best)| best);
+        others.max_by(|a, b| a.per_s.total_cmp(&b.per_s))
     }
 }
 
@@ -235,18 +242,23 @@ fn users(e: &Evidence, known: &Known) -> Option<Ceiling> {
     })
 }
 
+/// The best known rate of the target: what the reference client reached where it was measured, otherwise the
+/// fastest of the other clients.
 fn target(e: &Evidence, known: &Known) -> Option<Ceiling> {
-    let best = known.target(e)?;
-    let how = if best.reference {
-        "the reference client's rate on the same target"
-    } else {
-        "the rate of the fastest other client on the same target, which may do more"
-    };
-    Some(Ceiling {
-        kind: TARGET,
-        per_s: best.per_s,
-        from: format!("{how} (\"{}\")", best.cell),
-    })
+    match known.references.get(&e.target_key) {
+        Some(reference) => reference.bound(e),
+        None => {
+            let best = known.fastest_other(e)?;
+            Some(Ceiling {
+                kind: TARGET,
+                per_s: best.per_s,
+                from: format!(
+                    "the rate of the fastest other client on the same target, which may do more (\"{}\")",
+                    best.cell
+                ),
+            })
+        }
+    }
 }
 
 /// CPUs of the client ÷ what a request costs it in the cell of fewest users.
@@ -397,8 +409,14 @@ mod tests {
         // A trial run for this purpose goes before every other.
         let mut reference = rate("reference", 700.0);
         reference.reference = true;
+        reference.target_cpu = Some(0.97);
         let known = Known::of([&slow, &fast, &reference].into_iter());
-        assert_eq!(target(&slow, &known).unwrap().per_s, 700.0);
+        assert_eq!(target(&slow, &known).unwrap().per_s.round(), 700.0);
+        // A control is its cell once more: it changes nothing.
+        let mut twin = rate("fast", 2_000.0);
+        twin.control = true;
+        let known = Known::of([&slow, &fast, &twin].into_iter());
+        assert_eq!(target(&slow, &known).unwrap().per_s, 900.0);
         // Another target, lab or keep-alive is no bound.
         let mut elsewhere = rate("slow", 500.0);
         elsewhere.target_key = "other".into();

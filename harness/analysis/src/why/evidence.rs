@@ -27,6 +27,8 @@ pub(crate) struct Evidence {
     pub client: String,
     /// run for a ceiling: the reference client
     pub reference: bool,
+    /// the A/A twin of a cell
+    pub control: bool,
     /// what must be equal for two rates of the target to be comparable
     pub target_key: String,
     /// what must be equal for two loads of one client to be comparable
@@ -226,7 +228,8 @@ impl Evidence {
             cell: trial.cell.clone(),
             client: asked.text("client").unwrap_or_default().to_owned(),
             reference: trial.role == Role::Ceiling,
-            target_key: asked.key(&[]),
+            control: trial.role == Role::Control,
+            target_key: asked.target_key(),
             client_key: asked.key(&["client"]),
             window_s,
             users,

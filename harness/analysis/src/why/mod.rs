@@ -10,6 +10,7 @@ mod failures;
 mod loads;
 mod phases;
 mod ports;
+mod reference;
 mod series;
 mod verdict;
 
@@ -18,6 +19,7 @@ use yieldpoint_record::{Manifest, Trial};
 pub(crate) use ceilings::{Ceiling, Known};
 pub(crate) use evidence::{Evidence, Times};
 pub(crate) use phases::Phase;
+pub(crate) use reference::Reference;
 pub(crate) use verdict::Verdict;
 
 /// What is said of one trial.
@@ -37,8 +39,13 @@ pub(crate) struct Why {
     pub unexplained_time: Option<f64>,
 }
 
-/// Says of every trial why it is as it is; `times` are those of its histograms.
-pub(crate) fn explain(manifest: &Manifest, trials: &[Trial], times: &[Times]) -> Vec<Why> {
+/// Says of every trial why it is as it is, and what the reference client reached; `times` are those of the
+/// trials' histograms.
+pub(crate) fn explain(
+    manifest: &Manifest,
+    trials: &[Trial],
+    times: &[Times],
+) -> (Vec<Why>, Vec<Reference>) {
     let evidence: Vec<Option<Evidence>> = trials
         .iter()
         .zip(times)
@@ -60,5 +67,6 @@ pub(crate) fn explain(manifest: &Manifest, trials: &[Trial], times: &[Times]) ->
             phases: e.course.phases,
         }
     };
-    evidence.into_iter().map(one).collect()
+    let whys = evidence.into_iter().map(one).collect();
+    (whys, known.references())
 }
