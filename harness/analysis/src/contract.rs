@@ -298,6 +298,7 @@ fn parquet_reads_back_equal_and_nothing_is_left_beside() {
             ("breakpoints", &tables.breakpoints),
             ("effects", &tables.effects),
             ("controls", &tables.controls),
+            ("confusion", &tables.confusion),
             ("ceilings", &tables.ceilings),
         ] {
             let back = read_parquet(&at.join(format!("{name}.parquet")));

@@ -10,6 +10,7 @@
 mod breakpoints;
 mod ceilings;
 mod columns;
+mod confusion;
 mod controls;
 mod effects;
 mod errors;
@@ -62,6 +63,8 @@ pub struct Tables {
     pub controls: DataFrame,
     /// one row a target, lab and use of connections: what the reference client reached on it
     pub ceilings: DataFrame,
+    /// one row an injected cause and verdict, of a run that proves verdicts by fault injection
+    pub confusion: DataFrame,
 }
 
 /// Makes the tables. What a trial does not have is null in its row.
@@ -78,6 +81,8 @@ pub fn tables(manifest: &Manifest, trials: &[Trial]) -> anyhow::Result<Tables> {
         breakpoints: breakpoints::table(&grid, &breaks).context("table \"breakpoints\"")?,
         effects: effects::table(&grid, &effects).context("table \"effects\"")?,
         controls: controls::table(&grid.controls).context("table \"controls\"")?,
+        confusion: confusion::table(&confusion::count(manifest, trials, &whys))
+            .context("table \"confusion\"")?,
         ceilings: ceilings::table(&references).context("table \"ceilings\"")?,
         trials: of_trials,
         timeline: timeline::table(trials).context("table \"timeline\"")?,

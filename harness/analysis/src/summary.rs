@@ -10,7 +10,7 @@ const RED: &str = "\x1b[31m";
 const YELLOW: &str = "\x1b[33m";
 
 /// Coordinates, throughput, errors, connections and notes of every cell as aligned text, one line a cell, then
-/// the noise floor as a sentence. No line is longer than `width` characters. Ends with a line break; empty if
+/// the shares of right verdicts, where causes were injected, and the noise floor, as sentences. No line is longer than `width` characters. Ends with a line break; empty if
 /// there are no cells.
 #[must_use]
 pub fn summary(report: &Report, width: usize, color: bool) -> String {
@@ -29,6 +29,9 @@ pub fn summary(report: &Report, width: usize, color: bool) -> String {
             colour(row),
             color,
         ));
+    }
+    for share in report.confusion.iter().flat_map(|c| &c.shares) {
+        out.push_str(&wrapped(share, width));
     }
     out.push_str(&wrapped(&report.noise, width));
     out

@@ -12,10 +12,11 @@ use crate::Tables;
 
 impl Tables {
     /// Every table with its name, in order of the names.
-    pub(crate) fn named(&self) -> [(&'static str, &DataFrame); 10] {
+    pub(crate) fn named(&self) -> [(&'static str, &DataFrame); 11] {
         [
             ("breakpoints", &self.breakpoints),
             ("ceilings", &self.ceilings),
+            ("confusion", &self.confusion),
             ("controls", &self.controls),
             ("effects", &self.effects),
             ("errors", &self.errors),

@@ -4,7 +4,7 @@ use yieldpoint_figures::Fact;
 use yieldpoint_record::Manifest;
 
 /// Words, then columns.
-pub(crate) const WORDS: [(&str, &str); 54] = [
+pub(crate) const WORDS: [(&str, &str); 55] = [
     (
         "good request",
         "A complete response of the expected status and length. Throughput always means good requests per second.",
@@ -194,6 +194,10 @@ pub(crate) const WORDS: [(&str, &str); 54] = [
         "Whose CPU was at its limit (80 % and more): only then the rate bounds anything. Missing: neither was, and the rate is that of so many users.",
     ),
     (
+        "injected, trials",
+        "Of a run that proves verdicts by fault injection: the causes that were injected, and how many trials of them had this verdict. Right: exactly the injected causes; incomplete: some of them and no other; wrong: a cause that was not injected; decided: not unexplained.",
+    ),
+    (
         "within_noise",
         "Whether the ratio is no further from 1 than a cell is from its own A/A control: then it may be noise. Missing where no noise floor was measured.",
     ),
@@ -284,6 +288,7 @@ mod tests {
             &made.effects,
             &made.controls,
             &made.ceilings,
+            &made.confusion,
         ] {
             for name in synthetic::names(table) {
                 assert!(

@@ -5,6 +5,7 @@ mod bars;
 mod ceilings;
 mod cells;
 mod comparisons;
+mod confusion;
 mod effects;
 mod errors;
 mod facts;
@@ -53,7 +54,7 @@ pub fn report(manifest: &Manifest, trials: &[Trial], tables: &Tables) -> anyhow:
         bars: bars::charts(&grid),
         effects: effects::table(&tables.effects)?,
         ceilings: ceilings::table(&tables.ceilings)?,
-        confusion: None,
+        confusion: confusion::confusion(&tables.confusion)?,
         cells: cells::table(&grid),
         errors: errors::table(&grid),
         facts: facts::facts(manifest, trials),
