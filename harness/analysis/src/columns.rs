@@ -82,6 +82,7 @@ fn blank() -> Manifest {
         asked: Asked::default(),
         seed: 0,
         rounds: 0,
+        sequential: None,
         trials: 0,
         axes: vec![],
         set: vec![],

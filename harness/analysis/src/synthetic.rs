@@ -207,6 +207,7 @@ pub(crate) fn manifest(axes: &[(&str, &[Value])]) -> Manifest {
         asked: Asked::default(),
         seed: 1,
         rounds: 1,
+        sequential: None,
         trials: 1,
         axes: axes
             .iter()

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use yieldpoint_terms::Rounds;
 
 /// Find the load at which an HTTP load client breaks, and say what broke it.
 #[derive(Parser, Debug)]
@@ -40,9 +41,12 @@ pub enum Verb {
 /// Which cells of a matrix, and how often.
 #[derive(Args, Debug)]
 pub struct SelectionArgs {
-    /// Passes over all cells, each in a new seeded order
-    #[arg(long, value_name = "N")]
-    pub rounds: Option<u32>,
+    /// Passes over all cells, each in a new seeded order; auto: until every comparison is decided (8 to 40)
+    #[arg(long, value_name = "N|auto")]
+    pub rounds: Option<Rounds>,
+    /// With rounds auto: the axis whose values are compared with its first [default: the first axis with several]
+    #[arg(long, value_name = "AXIS")]
+    pub compare: Option<String>,
     /// Keep only these values of an axis: --only client=ureq,hyper (repeatable)
     #[arg(long, value_name = "AXIS=VALUE,…")]
     pub only: Vec<String>,
@@ -52,6 +56,12 @@ pub struct SelectionArgs {
     /// Seed of the order of trials
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+    /// Leave out the A/A twins, one trial a round for every 8 cells; no noise floor will be known
+    #[arg(long)]
+    pub no_controls: bool,
+    /// Leave out the trials of the reference client that show what each target can do
+    #[arg(long)]
+    pub no_ceilings: bool,
     /// Allow load on this address beyond loopback: a machine of yours, that may be loaded (repeatable)
     #[arg(long, value_name = "ADDRESS")]
     pub allow_address: Vec<IpAddr>,
@@ -71,7 +81,9 @@ pub struct RunArgs {
     #[arg(
         long,
         value_name = "RUN",
-        conflicts_with_all = ["matrix", "rounds", "only", "set", "seed", "allow_address", "out"]
+        conflicts_with_all = [
+            "matrix", "rounds", "compare", "only", "set", "seed", "no_controls", "no_ceilings", "allow_address", "out"
+        ]
     )]
     pub resume: Option<PathBuf>,
     /// Folder of the report [default: reports/<run>]
@@ -88,7 +100,7 @@ pub struct PlanArgs {
     pub matrix: PathBuf,
     #[command(flatten)]
     pub selection: SelectionArgs,
-    /// List every cell with its id
+    /// List every cell with its id, and every ceiling
     #[arg(long)]
     pub cells: bool,
 }

@@ -75,6 +75,9 @@ impl Wanted {
                 only: selection.only.clone(),
                 rounds: selection.rounds,
                 seed: selection.seed,
+                compare: selection.compare.clone(),
+                no_controls: selection.no_controls,
+                no_ceilings: selection.no_ceilings,
                 allow_address: selection.allow_address.clone(),
             },
         })
@@ -116,6 +119,9 @@ pub fn prepare(wanted: &Wanted) -> anyhow::Result<Prepared> {
             .collect::<Result<_, _>>()?,
         rounds: asked.rounds,
         seed: asked.seed,
+        compare: asked.compare.clone(),
+        no_controls: asked.no_controls,
+        no_ceilings: asked.no_ceilings,
     };
     let matrix = Matrix::parse(
         name,

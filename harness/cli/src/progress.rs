@@ -4,48 +4,52 @@ use std::time::Duration;
 
 use console::style;
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
-use yieldpoint_record::{Status, Trial};
-use yieldpoint_run::{Event, Observer, Plan};
-use yieldpoint_terms::Nanos;
+use yieldpoint_record::{Role, Status, Trial};
+use yieldpoint_run::{Event, Extent, Observer, Plan};
 use yieldpoint_terms::clock::now_ns;
 
 /// Draws on stderr, so that stdout stays for results.
 pub struct Progress {
     bar: ProgressBar,
-    total: usize,
+    /// how much there is, as far as that is known by now
+    extent: Extent,
     done: usize,
     // Those that a resumed run found finished say nothing about its pace.
     found: usize,
     began_ns: u64,
-    expected: Nanos,
     label: String,
 }
 
 impl Progress {
     /// Of a plan about to run.
     pub fn new(plan: &Plan) -> Self {
-        let bar = ProgressBar::new(plan.trials() as u64);
+        let extent = plan.extent();
+        let bar = ProgressBar::new(*extent.trials.start() as u64);
         // The template is a constant that the library accepts.
         let style = ProgressStyle::with_template("{bar:24.cyan/dim} {pos}/{len}  {wide_msg}")
             .unwrap_or_else(|_| ProgressStyle::default_bar());
         bar.set_style(style.progress_chars("━╸─"));
         Self {
             bar,
-            total: plan.trials(),
+            extent,
             done: 0,
             found: 0,
             began_ns: now_ns(),
-            expected: plan.expected,
             label: String::new(),
         }
+    }
+
+    /// Trials there are at least.
+    fn total(&self) -> usize {
+        *self.extent.trials.start()
     }
 
     fn message(&self, live: &str) {
         let left = time_left(
             now_ns() - self.began_ns,
-            self.expected.0,
+            self.extent.time.start().0,
             self.done - self.found,
-            self.total - self.found,
+            self.total().saturating_sub(self.found),
         );
         let left = HumanDuration(Duration::from_nanos(left));
         self.bar
@@ -58,7 +62,7 @@ impl Progress {
     }
 
     fn ended(&self, row: &Trial) {
-        let line = line_of(row, self.done, self.total);
+        let line = line_of(row, self.done, self.total());
         if self.bar.is_hidden() {
             eprintln!("{line}");
         } else if row.status != Status::Ok {
@@ -76,8 +80,20 @@ impl Observer for Progress {
                 self.found = finished;
                 self.bar.set_position(finished as u64);
             }
-            Event::Began { cell, round, .. } => {
-                self.label = format!("round {round}  {}", short(cell));
+            Event::Began {
+                cell,
+                role,
+                round,
+                extent,
+            } => {
+                self.extent = extent.clone();
+                self.bar.set_length(self.total() as u64);
+                self.label = format!(
+                    "round {round} of {}  {}{}",
+                    rounds(extent),
+                    of_role(role),
+                    short(cell)
+                );
                 self.message("");
             }
             Event::Second(live) => self.message(&format!("  {} requests/s", live.requests_per_s)),
@@ -101,6 +117,23 @@ fn time_left(elapsed: u64, expected: u64, done: usize, total: usize) -> u64 {
     (pace * total.saturating_sub(done) as f64) as u64
 }
 
+/// "8", or "8–40" where the results decide.
+fn rounds(extent: &Extent) -> String {
+    let (least, most) = (extent.rounds.start(), extent.rounds.end());
+    match least == most {
+        true => most.to_string(),
+        false => format!("{least}–{most}"),
+    }
+}
+
+/// What tells a control from its cell; the id of a ceiling says it itself.
+const fn of_role(role: Role) -> &'static str {
+    match role {
+        Role::Control => "control of ",
+        Role::Cell | Role::Ceiling => "",
+    }
+}
+
 /// A cell's id without the name of its matrix.
 fn short(cell: &str) -> &str {
     cell.split_once('/').map_or(cell, |(_, rest)| rest)
@@ -108,7 +141,8 @@ fn short(cell: &str) -> &str {
 
 fn line_of(row: &Trial, done: usize, total: usize) -> String {
     let cell = short(&row.cell);
-    let place = format!("[{done}/{total}] round {} {cell}", row.round);
+    let role = of_role(row.role);
+    let place = format!("[{done}/{total}] round {} {role}{cell}", row.round);
     match (row.status, &row.outcome) {
         (Status::Ok, Some(o)) => {
             let seconds = (o.window_end_ns - o.window_start_ns) as f64 / 1e9;

@@ -1,5 +1,7 @@
 //! `--set name=value` and `--only name=value,value` as they are typed.
 
+use yieldpoint_terms::Rounds;
+
 /// What was typed on the command line beside the path of the matrix.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
@@ -8,9 +10,15 @@ pub struct Changes {
     /// `--only`: axis and the values to keep; see [`parse_only`]
     pub only: Vec<(String, Vec<String>)>,
     /// `--rounds`
-    pub rounds: Option<u32>,
+    pub rounds: Option<Rounds>,
     /// `--seed`
     pub seed: Option<u64>,
+    /// `--compare`
+    pub compare: Option<String>,
+    /// `--no-controls`
+    pub no_controls: bool,
+    /// `--no-ceilings`
+    pub no_ceilings: bool,
 }
 
 /// A text that is not `name=value`.

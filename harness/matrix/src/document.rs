@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+use yieldpoint_terms::Rounds;
 
 use crate::ClientCommand;
 use crate::problem::Place;
-use crate::reader::{Reader, described, in_order, integer};
-use crate::wire::{Bundle, Label, Selection, Wire, WireClaim};
+use crate::reader::{Reader, described, in_order, integer, quoted};
+use crate::wire::{Bundle, Label, Selection, Wire, WireClaim, WireRun};
 
 /// The only version of the format there is.
 pub(crate) const FORMAT: u64 = 1;
@@ -20,6 +21,8 @@ const TOP_LEVEL: [&str; 10] = [
     "claim",
 ];
 
+const RUN_KEYS: [&str; 5] = ["rounds", "seed", "compare", "controls", "ceilings"];
+
 impl Reader {
     pub(crate) fn document(&mut self, root: &DeTable<'_>) -> Wire {
         let mut wire = Wire::default();
@@ -30,7 +33,7 @@ impl Reader {
                 "question" => wire.question = self.text(key, value),
                 "source" => wire.source = self.text(key, value),
                 "analysis" => wire.analysis = self.text(key, value),
-                "run" => self.run(value, &mut wire),
+                "run" => wire.run = self.table(key, value, Self::run),
                 "knobs" => {
                     wire.knobs_unreadable = !value.get_ref().is_table();
                     wire.knobs = self.table(key, value, |r, t| r.entries(t));
@@ -73,27 +76,59 @@ impl Reader {
         wire
     }
 
-    fn run(&mut self, value: &Spanned<DeValue<'_>>, wire: &mut Wire) {
-        let DeValue::Table(table) = value.get_ref() else {
-            return self.not_a_table("run", value);
-        };
+    fn run(&mut self, table: &DeTable<'_>) -> WireRun {
+        let mut run = WireRun::default();
         for (key, place, value) in in_order(table) {
             match key {
                 "rounds" => {
-                    wire.rounds = self
-                        .number("rounds", value, 1, MAX_ROUNDS)
-                        .and_then(|n| u32::try_from(n).ok());
+                    let rounds = self.rounds(value);
+                    run.rounds = rounds.map(|r| (r, value.span().into()));
                 }
-                "seed" => wire.seed = self.number("seed", value, 0, u64::MAX),
+                "seed" => run.seed = self.number(key, value, 0, u64::MAX),
+                "compare" => {
+                    let axis = self.text(key, value);
+                    run.compare = axis.map(|axis| (axis, value.span().into()));
+                }
+                "controls" => run.controls = self.truth(key, value),
+                "ceilings" => run.ceilings = self.truth(key, value),
                 _ => self.unknown(
                     &place,
                     "key of [run]",
                     key,
-                    &["rounds", "seed"],
+                    &RUN_KEYS,
                     "a knob belongs below [knobs]",
                 ),
             }
         }
+        run
+    }
+
+    fn rounds(&mut self, value: &Spanned<DeValue<'_>>) -> Option<Rounds> {
+        match value.get_ref() {
+            DeValue::String(text) if text == "auto" => Some(Rounds::Auto),
+            DeValue::String(text) => {
+                let expected = format!("a whole number from 1 to {MAX_ROUNDS}, or \"auto\"");
+                let fix = "write rounds = 8, or rounds = \"auto\"";
+                let got = quoted(text);
+                self.problem(&value.span().into(), "\"rounds\"", expected, got, fix);
+                None
+            }
+            _ => {
+                let number = self.number("rounds", value, 1, MAX_ROUNDS)?;
+                u32::try_from(number).ok().map(Rounds::Fixed)
+            }
+        }
+    }
+
+    fn truth(&mut self, name: &str, value: &Spanned<DeValue<'_>>) -> Option<bool> {
+        let truth = value.get_ref().as_bool();
+        if truth.is_none() {
+            let got = described(value.get_ref());
+            let fix = format!("write {name} = true or {name} = false");
+            let what = format!("\"{name}\"");
+            self.problem(&value.span().into(), what, "true or false", got, fix);
+        }
+        truth
     }
 
     fn bundles(&mut self, table: &DeTable<'_>) -> Vec<Bundle> {

@@ -41,7 +41,7 @@ pub(crate) fn expand(
             excluded += 1;
         } else if seen.insert(knobs.clone()) {
             cells.push(Cell {
-                id: id(matrix, &coordinates),
+                id: cell_id(matrix, &coordinates),
                 coordinates,
                 knobs,
             });
@@ -149,7 +149,9 @@ fn selects(selection: &Coordinates, coordinates: &Coordinates) -> bool {
     selection.iter().all(|wanted| coordinates.contains(wanted))
 }
 
-fn id(matrix: &str, coordinates: &Coordinates) -> String {
+/// The id of a cell: the matrix, then axis=value; a value that holds a comma stands in quotes.
+#[must_use]
+pub fn cell_id(matrix: &str, coordinates: &[(String, Value)]) -> String {
     if coordinates.is_empty() {
         return matrix.to_owned();
     }
@@ -172,7 +174,7 @@ fn idle_excludes(plan: &Plan, excludes: &[(Place, Coordinates)], matched: &[usiz
         .enumerate()
         .filter(|(_, ((_, exclude), matched))| **matched == 0 && exclude.iter().all(takes_part));
     idle.map(|(at, ((_, exclude), _))| {
-        let shown = id("", exclude);
+        let shown = cell_id("", exclude);
         format!(
             "[[exclude]] number {} matches no cell: {}",
             at + 1,

@@ -18,13 +18,17 @@ mod problem;
 mod reader;
 mod schema;
 mod selections;
+mod settings;
 mod shuffle;
 mod values;
 mod wire;
 
 pub use arguments::{ArgumentError, Changes, parse_only, parse_set};
+pub use expand::cell_id;
 pub use problem::{MatrixErrors, Place, Problem};
 pub use schema::schema;
+pub use settings::RunSettings;
+pub use shuffle::Shuffled;
 
 /// An experiment: what is asked, and every cell that answers it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -55,21 +59,6 @@ pub struct Matrix {
     pub notes: Vec<String>,
 }
 
-/// How often and in which order; never axes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RunSettings {
-    /// passes over all cells, 1 to 10,000
-    pub rounds: u32,
-    /// decides the order within every round
-    pub seed: u64,
-}
-
-impl Default for RunSettings {
-    fn default() -> Self {
-        Self { rounds: 3, seed: 1 }
-    }
-}
-
 /// What the cells differ in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Axis {
@@ -79,6 +68,8 @@ pub struct Axis {
     pub values: Vec<Value>,
     /// whether its values are named sets of knobs
     pub bundle: bool,
+    /// the knobs that it sets, by name: itself, or all of its bundles
+    pub knobs: Vec<String>,
 }
 
 /// One combination of all knobs.
@@ -153,8 +144,8 @@ impl Matrix {
         clients.extend(wire.clients.keys().cloned());
         let names = values::Names::new(catalog, clients);
 
-        let run = run_settings(&wire, changes, &mut problems);
         let plan = plan::plan(&wire, &names, changes, &mut problems);
+        let run = settings::settings(&wire.run, changes, &plan.axes, &mut problems);
         let excludes = selections::excludes(&wire, &plan.axes, &names, &mut problems);
         let claims = selections::claims(&wire, &plan.axes, &names, &mut problems);
         if !problems.is_empty() {
@@ -163,6 +154,7 @@ impl Matrix {
         let (cells, notes) = expand::expand(name, &plan, &excludes, &claims, catalog)
             .map_err(|problem| fail(vec![*problem]))?;
         let axes = plan.axes.into_iter().map(|axis| Axis {
+            knobs: axis.knobs(),
             name: axis.name,
             values: axis.choices.into_iter().map(|c| c.value).collect(),
             bundle: axis.bundle,
@@ -182,34 +174,5 @@ impl Matrix {
             text: text.to_owned(),
             notes,
         })
-    }
-
-    /// The order of the run: one list of indices into `cells` a round. The same for ever for a
-    /// seed and a number of cells; more rounds leave the earlier ones as they are.
-    #[must_use]
-    pub fn rounds(&self) -> Vec<Vec<usize>> {
-        shuffle::rounds(self.cells.len(), self.run.rounds, self.run.seed)
-    }
-}
-
-fn run_settings(wire: &wire::Wire, changes: &Changes, problems: &mut Vec<Problem>) -> RunSettings {
-    let default = RunSettings::default();
-    if let Some(rounds) = changes.rounds
-        && !(1..=document::MAX_ROUNDS).contains(&u64::from(rounds))
-    {
-        let place = Place::Argument(format!("--rounds {rounds}"));
-        let expected = format!("a whole number from 1 to {}", document::MAX_ROUNDS);
-        let got = rounds.to_string();
-        problems.push(Problem::new(
-            &place,
-            "\"rounds\"",
-            expected,
-            got,
-            "give a number in that range",
-        ));
-    }
-    RunSettings {
-        rounds: changes.rounds.or(wire.rounds).unwrap_or(default.rounds),
-        seed: changes.seed.or(wire.seed).unwrap_or(default.seed),
     }
 }

@@ -37,6 +37,13 @@ pub(crate) struct Choice {
 }
 
 impl PlannedAxis {
+    /// Every knob that one of its values sets, by name.
+    pub(crate) fn knobs(&self) -> Vec<String> {
+        let all = self.choices.iter().flat_map(|c| &c.knobs);
+        let distinct: BTreeSet<&String> = all.map(|(name, _)| name).collect();
+        distinct.into_iter().cloned().collect()
+    }
+
     /// Whether a value is one of the file's or of the command line's.
     pub(crate) fn has(&self, value: &Value) -> bool {
         self.written.contains(value) || self.choices.iter().any(|c| c.value == *value)

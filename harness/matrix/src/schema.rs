@@ -65,8 +65,15 @@ pub fn schema(catalog: &Catalog, clients: &[String]) -> Json {
                 "description": "how often and in which order; never axes",
                 "additionalProperties": false,
                 "properties": {
-                    "rounds": { "type": "integer", "minimum": 1, "maximum": MAX_ROUNDS, "default": run.rounds, "description": "passes over all cells, each in a new seeded order" },
-                    "seed": { "type": "integer", "minimum": 0, "default": run.seed, "description": "decides the order of the cells within every round" },
+                    "rounds": {
+                        "anyOf": [{ "type": "integer", "minimum": 1, "maximum": MAX_ROUNDS }, { "const": "auto" }],
+                        "default": run.rounds,
+                        "description": "passes over all cells, each in a new seeded order; \"auto\": until every comparison is decided",
+                    },
+                    "seed": { "type": "integer", "minimum": 0, "default": run.seed, "description": "decides the order of the trials within every round" },
+                    "compare": text("with rounds = \"auto\", the axis whose values are compared with its first; the first axis with several values if not said"),
+                    "controls": { "type": "boolean", "default": run.controls, "description": "whether some cells run twice a round (A/A), so that the noise floor is known" },
+                    "ceilings": { "type": "boolean", "default": run.ceilings, "description": "whether the reference client shows once a round what each target can do" },
                 },
             },
             "knobs": { "description": "one value is a setting of every cell, a list is an axis", "$ref": format!("#/$defs/{}", Form::Axis.table("")) },

@@ -22,23 +22,41 @@ impl SplitMix64 {
     }
 }
 
-/// `rounds` orders of the numbers 0 to `cells` − 1 (Fisher–Yates). More rounds leave the earlier
-/// ones as they are.
-pub(crate) fn rounds(cells: usize, rounds: u32, seed: u64) -> Vec<Vec<usize>> {
-    let mut random = SplitMix64(seed);
-    let mut round = || {
-        let mut order: Vec<usize> = (0..cells).collect();
-        for last in (1..cells).rev() {
-            order.swap(last, random.below(last + 1));
+/// The order of the trials of each round, for ever: permutations of the numbers 0 to `trials` − 1
+/// (Fisher–Yates), a function of the number of trials and of the seed alone.
+pub struct Shuffled {
+    random: SplitMix64,
+    trials: usize,
+}
+
+impl Shuffled {
+    /// From the first round on.
+    #[must_use]
+    pub const fn new(trials: usize, seed: u64) -> Self {
+        Self {
+            random: SplitMix64(seed),
+            trials,
+        }
+    }
+
+    /// The order of the next round.
+    pub fn round(&mut self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.trials).collect();
+        for last in (1..self.trials).rev() {
+            order.swap(last, self.random.below(last + 1));
         }
         order
-    };
-    (0..rounds).map(|_| round()).collect()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn shuffled(trials: usize, rounds: u32, seed: u64) -> Vec<Vec<usize>> {
+        let mut orders = Shuffled::new(trials, seed);
+        (0..rounds).map(|_| orders.round()).collect()
+    }
 
     #[test]
     fn the_generator_is_the_published_one() {
@@ -56,7 +74,7 @@ mod tests {
     fn the_order_never_changes() {
         // A seed in an old manifest must name the same order: these are not to be updated.
         assert_eq!(
-            rounds(6, 2, 1),
+            shuffled(6, 2, 1),
             [vec![2, 0, 1, 4, 5, 3], vec![3, 1, 0, 2, 5, 4]]
         );
     }
@@ -64,21 +82,21 @@ mod tests {
     #[test]
     fn every_round_holds_every_cell_once_and_more_rounds_change_none() {
         for cells in [0, 1, 2, 17] {
-            let all = rounds(cells, 5, 7);
-            assert_eq!(rounds(cells, 3, 7), all[..3]);
+            let all = shuffled(cells, 5, 7);
+            assert_eq!(shuffled(cells, 3, 7), all[..3]);
             for round in all {
                 let mut sorted = round.clone();
                 sorted.sort_unstable();
                 assert_eq!(sorted, (0..cells).collect::<Vec<_>>());
             }
         }
-        assert_ne!(rounds(17, 1, 7), rounds(17, 1, 8), "the seed decides");
+        assert_ne!(shuffled(17, 1, 7), shuffled(17, 1, 8), "the seed decides");
     }
 
     #[test]
     fn every_order_is_as_likely_as_every_other() {
         let mut seen = std::collections::BTreeMap::new();
-        for order in rounds(3, 6_000, 42) {
+        for order in shuffled(3, 6_000, 42) {
             *seen.entry(order).or_insert(0) += 1;
         }
         assert_eq!(seen.len(), 6);

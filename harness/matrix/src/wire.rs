@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use toml::de::DeTable;
-use yieldpoint_terms::Value;
+use yieldpoint_terms::{Rounds, Value};
 
 use crate::ClientCommand;
 use crate::keys::Keys;
@@ -20,8 +20,7 @@ pub(crate) struct Wire {
     pub(crate) question: Option<String>,
     pub(crate) source: Option<String>,
     pub(crate) analysis: Option<String>,
-    pub(crate) rounds: Option<u32>,
-    pub(crate) seed: Option<u64>,
+    pub(crate) run: WireRun,
     pub(crate) knobs: Vec<Entry>,
     /// `knobs` is no table, so that nothing can be said to be missing from it.
     pub(crate) knobs_unreadable: bool,
@@ -29,6 +28,18 @@ pub(crate) struct Wire {
     pub(crate) clients: BTreeMap<String, ClientCommand>,
     pub(crate) excludes: Vec<Selection>,
     pub(crate) claims: Vec<WireClaim>,
+}
+
+/// `[run]`.
+#[derive(Default)]
+pub(crate) struct WireRun {
+    /// and where it stands
+    pub(crate) rounds: Option<(Rounds, Place)>,
+    pub(crate) seed: Option<u64>,
+    /// an axis, and where it is named
+    pub(crate) compare: Option<(String, Place)>,
+    pub(crate) controls: Option<bool>,
+    pub(crate) ceilings: Option<bool>,
 }
 
 /// One key of a flattened table.

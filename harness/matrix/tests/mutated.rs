@@ -9,6 +9,7 @@ mod catalog;
 
 use yieldpoint_matrix::{Changes, Matrix, Place, describe_clients, parse_only, parse_set};
 use yieldpoint_mutate::{Mutator, Report, drive};
+use yieldpoint_terms::Rounds;
 
 use crate::catalog::{catalog, clients};
 
@@ -20,14 +21,17 @@ const SOUND: [&str; 4] = [
 ];
 
 /// Pieces of the format beside the names of knobs.
-const WORDS: [&str; 28] = [
+const WORDS: [&str; 31] = [
     "format = 1",
     "question",
     "source",
     "analysis",
     "[run]",
     "rounds",
+    "\"auto\"",
     "seed",
+    "compare",
+    "controls",
     "[knobs]",
     "[axis.a.b]",
     "[[exclude]]",
@@ -85,7 +89,8 @@ pub fn matrices(inputs: u64, seed: u64) -> Report {
         match Matrix::parse("x", "x.toml", &text, &catalog, &clients, &changes) {
             Ok(matrix) => {
                 assert!(!matrix.cells.is_empty());
-                assert_eq!(matrix.rounds().len(), matrix.run.rounds as usize);
+                let compares = matrix.run.rounds == Rounds::Auto;
+                assert_eq!(matrix.run.compare.is_some(), compares);
                 true
             }
             Err(errors) => {

@@ -10,7 +10,9 @@ mod trial;
 
 pub use folder::{RecordError, RunFolder, file};
 pub use journal::{Journal, read_journal};
-pub use manifest::{Asked, AxisFact, LabFact, Machine, Manifest, MetricFact, ProgramFact, Resume};
+pub use manifest::{
+    Asked, AxisFact, LabFact, Machine, Manifest, MetricFact, ProgramFact, Resume, SequentialFact,
+};
 pub use trial::{Check, Role, Status, TimeWait, Trial, flag};
 
 /// The version of manifest and journal; a reader refuses another one.

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
-use yieldpoint_terms::{Knob, Value};
+use yieldpoint_terms::{Knob, Rounds, Value};
 
 /// `manifest.json`: written once, before the first trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,10 +32,13 @@ pub struct Manifest {
     pub asked: Asked,
     /// seed of the order of trials
     pub seed: u64,
-    /// rounds planned
+    /// rounds planned; the most, where [`Self::sequential`] may end the run earlier
     pub rounds: u32,
-    /// trials planned
+    /// trials planned, controls and ceilings among them; the most, as `rounds`
     pub trials: u32,
+    /// how `rounds = "auto"` decides when to end
+    #[serde(default)]
+    pub sequential: Option<SequentialFact>,
     /// every axis of the file, in its order, even if narrowed to one value
     pub axes: Vec<AxisFact>,
     /// knobs set on the command line; a column each
@@ -65,11 +68,34 @@ pub struct Asked {
     /// every `--only`
     pub only: Vec<String>,
     /// `--rounds`
-    pub rounds: Option<u32>,
+    pub rounds: Option<Rounds>,
     /// `--seed`
     pub seed: Option<u64>,
+    /// `--compare`
+    #[serde(default)]
+    pub compare: Option<String>,
+    /// `--no-controls`
+    #[serde(default)]
+    pub no_controls: bool,
+    /// `--no-ceilings`
+    #[serde(default)]
+    pub no_ceilings: bool,
     /// every `--allow-address`
     pub allow_address: Vec<IpAddr>,
+}
+
+/// What `rounds = "auto"` compared, and by which rule: enough to decide the same again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SequentialFact {
+    /// the axis
+    pub axis: String,
+    /// the value of it that all others are compared with
+    pub base: Value,
+    /// after how many rounds each comparison was looked at, rising
+    pub looks: Vec<u32>,
+    /// false alarms of one comparison over all looks together, a share
+    pub alpha: f64,
 }
 
 /// One line of `resumes.jsonl`: a manifest is written once, so what came later stands beside it.

@@ -4,6 +4,7 @@
 
 mod catalog;
 mod checks;
+mod compare;
 mod describe;
 mod flags;
 mod logs;
@@ -13,13 +14,16 @@ mod plan;
 mod programs;
 mod resume;
 mod runner;
+mod schedule;
 mod steps;
 mod trial;
 
 pub use catalog::catalog;
 pub use checks::{check_ends, check_outcome};
+pub use compare::{ALPHA, Compared, Comparison, LOOKS};
 pub use describe::describe;
 pub use machine::machine;
-pub use plan::{LabChoice, Plan, PlanError, PlannedCell, Refusals, online_cpus, plan};
+pub use plan::{Auto, LabChoice, Plan, PlanError, PlannedCell, Refusals, online_cpus, plan};
 pub use programs::{Program, ProgramError, Programs};
-pub use runner::{Event, Live, Observer, Run, RunError, Slot, Summary, order, resume, run};
+pub use runner::{Event, Live, Observer, Run, RunError, Summary, resume, run};
+pub use schedule::{Extent, Schedule, Slot, good_per_s};

@@ -1,9 +1,9 @@
 //! Whether a run can go on: the same matrix, programs, machine and order as when it began. Pure.
 
-use yieldpoint_record::{Machine, Manifest, ProgramFact, Trial};
+use yieldpoint_record::{Machine, Manifest, ProgramFact, Role, Trial};
 
-use crate::PlannedCell;
-use crate::runner::Slot;
+use crate::plan::Plan;
+use crate::schedule::{Schedule, good_per_s};
 
 /// Every difference that would make later rows another experiment than the earlier ones;
 /// `matrix` is the text of the copy in the run's folder. `now` is the manifest of a run that would
@@ -123,17 +123,17 @@ fn first_changed_line(then: &str, now: &str) -> Option<String> {
     Some("matrix.toml: its line ends were changed".into())
 }
 
-/// Finished rows must be the begin of the planned order, trial by trial.
+/// Takes a schedule to where a run was interrupted. Finished rows must be the begin of its order, trial by trial.
 ///
 /// # Errors
 /// The first row that is not where the plan has it.
-pub fn check_order(
-    slots: &[Slot],
-    cells: &[PlannedCell],
-    finished: &[Trial],
-) -> Result<(), String> {
+pub fn replay(schedule: &mut Schedule, plan: &Plan, finished: &[Trial]) -> Result<(), String> {
+    let named = |round: u32, role: Role, cell: &str| match role {
+        Role::Cell => format!("round {round} of \"{cell}\""),
+        Role::Control | Role::Ceiling => format!("round {round} of {} \"{cell}\"", role.name()),
+    };
     for (i, row) in finished.iter().enumerate() {
-        let planned = slots.get(i).map(|s| (s, &cells[s.cell].cell));
+        let planned = schedule.next().map(|slot| (slot, &plan.cell(slot).cell));
         let same = planned.is_some_and(|(slot, cell)| {
             // A trial as it came back from disk has lost the type of a duration: compare the form on disk.
             let on_disk = serde_json::to_value(&cell.knobs).ok();
@@ -146,15 +146,18 @@ pub fn check_order(
         if !same {
             let expected = planned.map_or_else(
                 || "the end".to_owned(),
-                |(slot, cell)| format!("round {} of \"{}\" as planned now", slot.round, cell.id),
+                |(slot, cell)| {
+                    let slot = named(slot.round, slot.role, &cell.id);
+                    format!("{slot} as planned now")
+                },
             );
             return Err(format!(
-                "journal.jsonl line {}: expected {expected}, got round {} of \"{}\" as it ran",
+                "journal.jsonl line {}: expected {expected}, got {} as it ran",
                 i + 1,
-                row.round,
-                row.cell
+                named(row.round, row.role, &row.cell)
             ));
         }
+        schedule.done(good_per_s(row));
     }
     Ok(())
 }

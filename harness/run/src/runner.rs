@@ -7,13 +7,15 @@ use std::time::SystemTime;
 use yieldpoint_lab::Mode;
 use yieldpoint_record::{
     Asked, AxisFact, FORMAT, Journal, LabFact, Manifest, MetricFact, ProgramFact, RecordError,
-    Resume, Role, RunFolder, Status, Trial, read_journal,
+    Resume, Role, RunFolder, SequentialFact, Status, Trial, read_journal,
 };
 use yieldpoint_sample::METRICS;
-use yieldpoint_terms::{Behaviour, Catalog, Nanos};
+use yieldpoint_terms::{Behaviour, Catalog};
 
+use crate::compare::{ALPHA, Compared, LOOKS};
 use crate::plan::Plan;
-use crate::resume::{check_order, differences};
+use crate::resume::{differences, replay};
+use crate::schedule::{Extent, Schedule, good_per_s};
 use crate::trial::{Place, Surroundings, trial};
 use crate::{Programs, machine};
 
@@ -51,10 +53,12 @@ pub enum Event<'a> {
     Began {
         /// its cell
         cell: &'a str,
+        /// why it runs
+        role: Role,
         /// from 1
         round: u32,
-        /// length of warm-up and window
-        load: Nanos,
+        /// how much there is in all, as far as that is known by now
+        extent: &'a Extent,
     },
     /// a run goes on, first of all
     Resumed {
@@ -100,6 +104,8 @@ pub struct Summary {
     pub resumed_at: usize,
     /// the user stopped it
     pub interrupted: bool,
+    /// with `rounds = "auto"`, what became of each comparison
+    pub compared: Vec<Compared>,
 }
 
 impl Summary {
@@ -112,35 +118,6 @@ impl Summary {
     }
 }
 
-/// One place in the order of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slot {
-    /// from 1
-    pub round: u32,
-    /// why it runs
-    pub role: Role,
-    /// index among the plan's cells
-    pub cell: usize,
-}
-
-/// The whole order of a run, a function of the plan alone: what a resumed run goes on with.
-#[must_use]
-pub fn order(plan: &Plan) -> Vec<Slot> {
-    let mut slots = Vec::new();
-    for (round, cells) in (1..).zip(&plan.rounds) {
-        // What a client cannot do is a row of every round, too, and costs no time.
-        let unsupported = plan.cells.iter().enumerate();
-        let unsupported = unsupported.filter(|(_, c)| c.unsupported.is_some());
-        let both = unsupported.map(|(i, _)| i).chain(cells.iter().copied());
-        slots.extend(both.map(|cell| Slot {
-            round,
-            role: Role::Cell,
-            cell,
-        }));
-    }
-    slots
-}
-
 /// Runs a plan in a folder of its own below `results`.
 pub fn run(run: &Run, results: &Path, observer: &mut dyn Observer) -> Result<Summary, RunError> {
     let started = now();
@@ -151,7 +128,7 @@ pub fn run(run: &Run, results: &Path, observer: &mut dyn Observer) -> Result<Sum
         &run.plan.matrix.text,
     )?;
     let journal = Journal::open(&folder.journal())?;
-    go_on(run, folder, journal, &[], observer)
+    go_on(run, folder, journal, Schedule::new(run.plan), &[], observer)
 }
 
 /// Goes on with a run that was interrupted: finished trials stay as they are, the others follow in
@@ -169,14 +146,15 @@ pub fn resume(
     let copy = folder.matrix_text()?;
     let mut differences = differences(&then, &now, &copy);
     let (finished, _) = read_journal(&folder.journal())?;
-    differences.extend(check_order(&order(run.plan), &run.plan.cells, &finished).err());
+    let mut schedule = Schedule::new(run.plan);
+    differences.extend(replay(&mut schedule, run.plan, &finished).err());
     if !differences.is_empty() {
         return Err(RunError::Changed {
             run: folder.path().display().to_string(),
             differences: differences.join("\n  "),
         });
     }
-    if finished.len() < order(run.plan).len() {
+    if schedule.next().is_some() {
         let cut = journal.mend()?;
         folder.note_resume(&Resume {
             format: FORMAT,
@@ -186,7 +164,7 @@ pub fn resume(
             cut,
         })?;
     }
-    go_on(run, folder, journal, &finished, observer)
+    go_on(run, folder, journal, schedule, &finished, observer)
 }
 
 /// Runs what is not finished.
@@ -194,6 +172,7 @@ fn go_on(
     run: &Run,
     folder: RunFolder,
     mut journal: Journal,
+    mut schedule: Schedule,
     finished: &[Trial],
     observer: &mut dyn Observer,
 ) -> Result<Summary, RunError> {
@@ -202,6 +181,7 @@ fn go_on(
         rows: [0; 3],
         resumed_at: finished.len(),
         interrupted: false,
+        compared: vec![],
     };
     finished.iter().for_each(|row| summary.count(row));
     if !finished.is_empty() {
@@ -210,8 +190,10 @@ fn go_on(
             finished: tried.count(),
         });
     }
-    for (order, slot) in (0..).zip(order(run.plan)).skip(finished.len()) {
-        let cell = &run.plan.cells[slot.cell];
+    // A journal of more rows than 32 bits can count does not fit on a disk.
+    let mut order = u32::try_from(finished.len()).unwrap_or(u32::MAX);
+    while let Some(slot) = schedule.next() {
+        let cell = run.plan.cell(slot);
         let place = Place {
             round: slot.round,
             order,
@@ -222,8 +204,9 @@ fn go_on(
         } else {
             observer.event(Event::Began {
                 cell: &cell.cell.id,
+                role: slot.role,
                 round: slot.round,
-                load: cell.load,
+                extent: &schedule.extent(),
             });
             let around = Surroundings {
                 lab: &run.programs.lab,
@@ -240,7 +223,10 @@ fn go_on(
         journal.append(&row)?;
         summary.count(&row);
         observer.event(Event::Ended(&row));
+        schedule.done(good_per_s(&row));
+        order += 1;
     }
+    summary.compared = schedule.compared();
     Ok(summary)
 }
 
@@ -277,6 +263,7 @@ fn now() -> String {
 fn manifest(run: &Run, name: String, started: String) -> Manifest {
     let m = &run.plan.matrix;
     let first = run.plan.cells.iter().find(|c| c.unsupported.is_none());
+    let extent = run.plan.extent();
     Manifest {
         format: FORMAT,
         yieldpoint: env!("CARGO_PKG_VERSION").to_owned(),
@@ -292,8 +279,14 @@ fn manifest(run: &Run, name: String, started: String) -> Manifest {
             ..run.asked.clone()
         },
         seed: m.run.seed,
-        rounds: m.run.rounds,
-        trials: u32::try_from(run.plan.trials()).unwrap_or(u32::MAX),
+        rounds: *extent.rounds.end(),
+        trials: u32::try_from(*extent.trials.end()).unwrap_or(u32::MAX),
+        sequential: run.plan.auto.as_ref().map(|auto| SequentialFact {
+            axis: auto.axis.clone(),
+            base: auto.base.clone(),
+            looks: LOOKS.to_vec(),
+            alpha: ALPHA,
+        }),
         axes: m
             .axes
             .iter()
@@ -342,7 +335,7 @@ fn program_facts(run: &Run) -> Vec<ProgramFact> {
             sha256: p.command.first().and_then(|c| sha256(Path::new(c))),
         });
     };
-    for cell in &run.plan.cells {
+    for cell in run.plan.cells.iter().chain(&run.plan.ceilings) {
         add("client", &cell.client);
         if let Some((target, _)) = &cell.target {
             add("target", target);

@@ -7,6 +7,7 @@ mod duration;
 mod knob;
 mod metric;
 mod nearest;
+mod rounds;
 mod samples;
 mod value;
 
@@ -14,5 +15,6 @@ pub use duration::{DurationError, Nanos};
 pub use knob::{Catalog, Kind, Knob, KnobError};
 pub use metric::{Behaviour, Metric, Unit};
 pub use nearest::nearest;
+pub use rounds::{Rounds, RoundsError};
 pub use samples::SampleSeries;
 pub use value::{Knobs, MissingKnob, Value};

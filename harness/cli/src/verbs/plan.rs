@@ -1,11 +1,13 @@
 //! `yieldpoint plan MATRIX`: what would be run, and for how long.
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
+use std::ops::RangeInclusive;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use indicatif::HumanDuration;
 use yieldpoint_run::Plan;
+use yieldpoint_terms::Nanos;
 
 use crate::args::PlanArgs;
 use crate::installation::{Wanted, prepare};
@@ -20,6 +22,9 @@ pub fn plan(args: &PlanArgs) -> anyhow::Result<ExitCode> {
                 None => println!("{}", cell.cell.id),
                 Some(why) => println!("{}  (unsupported: {why})", cell.cell.id),
             }
+        }
+        for ceiling in &prepared.plan.ceilings {
+            println!("{}  (ceiling)", ceiling.cell.id);
         }
     } else {
         println!("every cell: --cells    less: --only AXIS=VALUE,…  --rounds N  --set duration=…");
@@ -36,20 +41,39 @@ pub fn overview(plan: &Plan) -> String {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "  {} = {}", axis.name, values.join(", "));
     }
-    let supported = plan
-        .cells
-        .iter()
-        .filter(|c| c.unsupported.is_none())
-        .count();
-    let expected = HumanDuration(Duration::from_nanos(plan.expected.0));
+    let extent = plan.extent();
+    let trials = [
+        (plan.runnable().len(), "cell"),
+        (plan.controls.len(), "control"),
+        (plan.ceilings.len(), "ceiling"),
+    ];
+    let trials: Vec<String> = trials
+        .into_iter()
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, what)| count(n, what))
+        .collect();
+    let time = |t: &Nanos| HumanDuration(Duration::from_nanos(t.0));
+    let expected = match (extent.time.start(), extent.time.end()) {
+        (least, most) if least == most => format!("about {}", time(most)),
+        (least, most) => format!("about {} to {}", time(least), time(most)),
+    };
+    let each = trials.join(" + ");
+    let each = if trials.len() > 1 {
+        format!("({each})")
+    } else {
+        each
+    };
     let _ = write!(
         text,
-        "{} × {} = {}, seed {}: about {expected}",
-        count(supported, "cell"),
-        count(plan.rounds.len(), "round"),
-        count(plan.trials(), "trial"),
+        "{each} × {} = {}, seed {}: {expected}",
+        range(&extent.rounds, "round"),
+        range(&extent.trials, "trial"),
         m.run.seed
     );
+    if let Some(auto) = &plan.auto {
+        let changes: Vec<&str> = auto.comparisons.iter().map(|c| c.name.as_str()).collect();
+        let _ = write!(text, "\nuntil decided: {}", changes.join(", "));
+    }
     for note in plan.notes.iter().chain(&plan.advice) {
         let _ = write!(text, "\nnote: {note}");
     }
@@ -57,5 +81,15 @@ pub fn overview(plan: &Plan) -> String {
 }
 
 fn count(n: usize, what: &str) -> String {
-    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+    range(&(n..=n), what)
+}
+
+/// "8 rounds", "8 to 40 rounds"
+fn range<N: PartialEq + Display>(n: &RangeInclusive<N>, what: &str) -> String {
+    let (least, most) = (n.start(), n.end());
+    if least != most {
+        return format!("{least} to {most} {what}s");
+    }
+    let many = if most.to_string() == "1" { "" } else { "s" };
+    format!("{most} {what}{many}")
 }

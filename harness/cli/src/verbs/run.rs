@@ -53,6 +53,9 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         report::print(&done);
         println!("\nreport: {}", done.page.display());
     }
+    for comparison in &summary.compared {
+        eprintln!("{comparison}");
+    }
     if summary.interrupted {
         eprintln!(
             "interrupted: {} finished trials are kept; go on with: yieldpoint run --resume {}",

@@ -67,7 +67,7 @@ const BEHAVIOURS: &[(&str, Status, &str)] = &[
 fn every_misbehaving_client_is_a_row_with_its_reason_and_the_run_goes_on() {
     let scratch = Scratch::new();
     let mut text = String::from(
-        "[run]\nrounds = 1\n[knobs]\nduration = \"200ms\"\nrequest_timeout = \"200ms\"\nconnect_timeout = \"100ms\"\n",
+        "[run]\nrounds = 1\ncontrols = false\nceilings = false\n[knobs]\nduration = \"200ms\"\nrequest_timeout = \"200ms\"\nconnect_timeout = \"100ms\"\n",
     );
     let names: Vec<_> = BEHAVIOURS
         .iter()
@@ -161,7 +161,7 @@ fn a_target_that_does_not_start_or_finds_its_port_taken_is_a_row() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback has a port");
     let port = taken.local_addr().expect("it is bound").port();
 
-    let head = "[run]\nrounds = 1\n[knobs]\nclient = \"reference\"\nduration = \"100ms\"\n";
+    let head = "[run]\nrounds = 1\ncontrols = false\nceilings = false\n[knobs]\nclient = \"reference\"\nduration = \"100ms\"\n";
     let table = [
         (
             "target.kind = \"dies\"".to_owned(),
@@ -239,7 +239,7 @@ fn a_target_that_fails_in_the_middle_is_a_row_or_errors_of_the_client() {
         let matrix = scratch.matrix(
             behaviour,
             &format!(
-                "[run]\nrounds = 1\n[knobs]\nclient = \"reference\"\nduration = \"500ms\"\nrequest_timeout = \"200ms\"\nconnect_timeout = \"200ms\"\ntarget.kind = \"{behaviour}\"\n"
+                "[run]\nrounds = 1\ncontrols = false\nceilings = false\n[knobs]\nclient = \"reference\"\nduration = \"500ms\"\nrequest_timeout = \"200ms\"\nconnect_timeout = \"200ms\"\ntarget.kind = \"{behaviour}\"\n"
             ),
         );
         let out = scratch
@@ -269,7 +269,7 @@ fn several_processes_are_one_client_and_each_does_the_whole_job() {
     let matrix = scratch.matrix(
         "several",
         &format!(
-            "[run]\nrounds = 1\n[knobs]\nclient = [\"honest\", \"reference\"]\nduration = \"300ms\"\nprocesses = 3\n[clients.honest]\ncommand = [{:?}, \"honest\"]\n",
+            "[run]\nrounds = 1\ncontrols = false\nceilings = false\n[knobs]\nclient = [\"honest\", \"reference\"]\nduration = \"300ms\"\nprocesses = 3\n[clients.honest]\ncommand = [{:?}, \"honest\"]\n",
             fake()
         ),
     );

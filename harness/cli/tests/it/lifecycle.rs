@@ -30,6 +30,8 @@ fn a_client_opens_as_many_connections_as_there_are_ports_and_then_none() {
         r#"
 [run]
 rounds = 1
+controls = false
+ceilings = false
 [knobs]
 client = ["reference", "hyper", "ureq", "isahc"]
 same_user = false
@@ -82,6 +84,8 @@ fn open_loops_and_several_processes_are_ok() {
         r#"
 [run]
 rounds = 1
+controls = false
+ceilings = false
 [knobs]
 client = ["reference", "hyper", "ureq", "isahc"]
 duration = "1s"
@@ -120,7 +124,7 @@ fn the_order_is_the_seed_s_and_tables_and_report_are_left() {
     let scratch = Scratch::new();
     let matrix = scratch.matrix(
         "order",
-        "[run]\nrounds = 2\nseed = 5\n[knobs]\nclient = \"reference\"\nduration = \"50ms\"\nrequests_per_iteration = [1, 2, 3]\n",
+        "[run]\nrounds = 2\nseed = 5\ncontrols = false\nceilings = false\n[knobs]\nclient = \"reference\"\nduration = \"50ms\"\nrequests_per_iteration = [1, 2, 3]\n",
     );
     let run = || {
         let out = scratch.output(&["run", matrix.to_str().expect("UTF-8")]);
@@ -178,6 +182,8 @@ fn end_early(signal: rustix::process::Signal) {
         r#"
 [run]
 rounds = 1
+controls = false
+ceilings = false
 [knobs]
 client = "reference"
 [axis.length.short]
@@ -241,7 +247,7 @@ fn an_unprivileged_user_gets_the_same() {
     std::fs::copy(env!("CARGO_BIN_EXE_yieldpoint"), &command).expect("scratch");
     let matrix = scratch.matrix(
         "plain",
-        "[run]\nrounds = 1\n[knobs]\nclient = [\"reference\", \"ureq\"]\nsame_user = false\nduration = \"300ms\"\nlab.mode = \"private\"\nlab.sysctl.net.ipv4.ip_local_port_range = \"32768 32867\"\nlab.sysctl.net.ipv4.tcp_tw_reuse = 0\n",
+        "[run]\nrounds = 1\ncontrols = false\nceilings = false\n[knobs]\nclient = [\"reference\", \"ureq\"]\nsame_user = false\nduration = \"300ms\"\nlab.mode = \"private\"\nlab.sysctl.net.ipv4.ip_local_port_range = \"32768 32867\"\nlab.sysctl.net.ipv4.tcp_tw_reuse = 0\n",
     );
     let out = std::process::Command::new("setpriv")
         .args(["--reuid=65534", "--regid=65534", "--clear-groups"])

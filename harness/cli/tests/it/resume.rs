@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::common::{Guarded, Scratch, marked, rows, stderr, stdout};
-use yieldpoint_record::{RunFolder, Status, file, read_journal};
+use yieldpoint_record::{Role, RunFolder, Status, Trial, file, read_journal};
 
 const MATRIX: &str = r#"
 [run]
@@ -22,7 +22,8 @@ client = "reference"
 duration = "60ms"
 requests_per_iteration = [1, 2, 3]
 "#;
-const CELLS: usize = 3;
+/// Three cells, the twin of one, and a ceiling each, since how often a connection is used is a ceiling's affair.
+const TRIALS: usize = 3 + 1 + 3;
 const ROUNDS: u32 = 3;
 /// Only a hang is longer.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -160,11 +161,12 @@ fn nothing_runs(marker: &str) {
     }
 }
 
-/// Every cell of every round once, in the seed's order, and nothing but known names in the folder.
+/// Every trial of every round once, in the seed's order, and nothing but known names in the folder.
 fn complete(scratch: &Scratch, out: &std::process::Output) {
     let (folder, rows) = rows(scratch, out);
-    assert_eq!(rows.len(), CELLS * ROUNDS as usize);
-    let distinct: BTreeSet<_> = rows.iter().map(|r| (r.round, r.cell.clone())).collect();
+    assert_eq!(rows.len(), TRIALS * ROUNDS as usize);
+    let place = |r: &Trial| (r.round, r.role, r.cell.clone());
+    let distinct: BTreeSet<_> = rows.iter().map(place).collect();
     assert_eq!(distinct.len(), rows.len(), "each once");
     for (i, row) in rows.iter().enumerate() {
         assert_eq!(row.status, Status::Ok, "{}: {:?}", row.cell, row.error);
@@ -199,7 +201,7 @@ fn complete(scratch: &Scratch, out: &std::process::Output) {
 fn small_run(scratch: &Scratch) -> RunFolder {
     let matrix = scratch.matrix(
         "small",
-        "[run]\nrounds = 2\n[knobs]\nclient = \"reference\"\nduration = \"50ms\"\n",
+        "[run]\nrounds = 2\ncontrols = false\nceilings = false\n[knobs]\nclient = \"reference\"\nduration = \"50ms\"\n",
     );
     let out = scratch.output(&["run", matrix.to_str().expect("UTF-8")]);
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
@@ -310,7 +312,7 @@ fn a_full_disk_stops_the_run_with_one_error_and_it_goes_on_once_there_is_room() 
     let scratch = Scratch::new();
     let matrix = scratch.matrix(
         "full",
-        "[run]\nrounds = 40\n[knobs]\nclient = \"reference\"\nduration = \"20ms\"\n",
+        "[run]\nrounds = 40\ncontrols = false\nceilings = false\n[knobs]\nclient = \"reference\"\nduration = \"20ms\"\n",
     );
     // A disk of its own, in namespaces of its own; what it held is copied out before it goes.
     let script = "mkdir results && mount -t tmpfs -o size=192k tmpfs results || exit 77; \
@@ -354,4 +356,87 @@ fn a_full_disk_stops_the_run_with_one_error_and_it_goes_on_once_there_is_room() 
         "finished rows are kept"
     );
     assert_eq!(read_journal(&run.journal()).expect("it reads").0.len(), 40);
+}
+
+/// A run that ends when its comparison is decided, and which is killed before, decides the same.
+#[test]
+fn an_interrupted_auto_run_goes_on_to_the_same_decision() {
+    let scratch = Scratch::new();
+    let matrix = scratch.matrix(
+        "auto",
+        r#"
+[run]
+rounds = "auto"
+ceilings = false
+[knobs]
+client = "reference"
+duration = "60ms"
+[axis.delay.none]
+[axis.delay.long]
+target.delay = "20ms"
+"#,
+    );
+    let matrix = matrix.to_str().expect("UTF-8");
+    let out = scratch.output(&["run", matrix]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let (run, whole) = rows(&scratch, &out);
+    // 20 ms a request against none: nothing that a shared machine does comes near.
+    assert_eq!(
+        whole.len(),
+        8 * 3,
+        "decided at the first look: {}",
+        stderr(&out)
+    );
+    let decided = |text: &str| -> Option<String> {
+        let mut lines = text.lines();
+        lines
+            .find(|l| l.starts_with("delay=none→long: 0."))
+            .map(str::to_owned)
+    };
+    let first = decided(&stderr(&out)).expect("it is said in a line");
+    assert!(first.ends_with("after 8 rounds"), "{first}");
+    let twins = whole.iter().filter(|r| r.role == Role::Control);
+    let twins: Vec<&Trial> = twins.collect();
+    assert_eq!(twins.len(), 8, "one in every round");
+    for twin in twins {
+        let cell = whole
+            .iter()
+            .find(|r| r.role == Role::Cell && r.cell == twin.cell && r.round == twin.round)
+            .expect("a twin has its cell");
+        assert_eq!(
+            (&twin.knobs, &twin.coordinates),
+            (&cell.knobs, &cell.coordinates)
+        );
+        assert_eq!(twin.status, Status::Ok, "{:?}", twin.error);
+    }
+    // The journal as a kill in the sixth round would have left it, then in the last trial of all.
+    let path = run.path().to_str().expect("UTF-8");
+    let journal = std::fs::read_to_string(run.journal()).expect("a journal");
+    for kept in [16, 23] {
+        let lines: String = journal.split_inclusive('\n').take(kept).collect();
+        std::fs::write(run.journal(), &lines).expect("scratch");
+        let out = scratch.output(&["run", "--resume", path]);
+        assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+        let (_, rows) = rows(&scratch, &out);
+        assert_eq!(rows.len(), 8 * 3, "no round more, none less");
+        let now = std::fs::read_to_string(run.journal()).expect("a journal");
+        assert!(
+            now.starts_with(&lines),
+            "finished trials are what they were"
+        );
+        let places = |rows: &[Trial]| -> Vec<_> {
+            rows.iter()
+                .map(|r| (r.order, r.round, r.role, r.cell.clone()))
+                .collect()
+        };
+        assert_eq!(places(&rows), places(&whole), "the order is the plan's");
+        assert!(decided(&stderr(&out)).is_some(), "{}", stderr(&out));
+    }
+    // Whatever is in the journal decides: nothing is left to run.
+    let out = scratch.output(&["run", "--resume", path]);
+    assert!(
+        stderr(&out).contains("nothing to resume: all 24 trials had finished"),
+        "{}",
+        stderr(&out)
+    );
 }

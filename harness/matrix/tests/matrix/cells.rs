@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use yieldpoint_matrix::{Changes, Matrix, describe_clients};
+use yieldpoint_matrix::{Changes, Matrix, RunSettings, describe_clients};
 use yieldpoint_terms::Value;
 
 use crate::catalog::{body, catalog, clients};
@@ -195,8 +195,7 @@ fn a_file_of_settings_alone_is_one_cell_named_after_it() {
     let matrix = body("[knobs]\nclient = \"ureq\"").unwrap();
     assert_eq!(matrix.cells.len(), 1);
     assert_eq!(matrix.cells[0].id, "test");
-    assert_eq!((matrix.run.rounds, matrix.run.seed), (3, 1), "the defaults");
-    assert_eq!(matrix.rounds(), [[0], [0], [0]]);
+    assert_eq!(matrix.run, RunSettings::default());
 }
 
 #[test]
@@ -227,20 +226,4 @@ fn clients_are_read_before_there_is_a_catalog() {
         error.to_string().starts_with("test.toml:1:14: syntax"),
         "{error}"
     );
-}
-
-#[test]
-fn a_run_has_the_same_order_for_ever() {
-    let order = |seed| {
-        let changes = Changes {
-            seed: Some(seed),
-            ..Changes::default()
-        };
-        let text =
-            crate::catalog::with_head("[knobs]\nclient = \"ureq\"\nthreads = [1, 2, 3, 4, 5, 6]");
-        crate::catalog::parse(&text, &changes).unwrap().rounds()
-    };
-    assert_eq!(order(5), order(5));
-    assert_ne!(order(5), order(6));
-    assert_eq!(order(5).len(), 3);
 }

@@ -1,7 +1,7 @@
 //! The command line's say: --set, --only, --rounds, --seed.
 
 use yieldpoint_matrix::{Changes, Matrix};
-use yieldpoint_terms::{Nanos, Value};
+use yieldpoint_terms::{Nanos, Rounds, Value};
 
 use crate::catalog::{changes_of, parse, with_head};
 
@@ -104,14 +104,17 @@ fn rounds_and_seed_win_over_the_file() {
     let text =
         with_head("[run]\nrounds = 2\nseed = 18446744073709551615\n[knobs]\nclient = \"ureq\"");
     let file = parse(&text, &Changes::default()).unwrap();
-    assert_eq!((file.run.rounds, file.run.seed), (2, u64::MAX));
+    assert_eq!(
+        (file.run.rounds, file.run.seed),
+        (Rounds::Fixed(2), u64::MAX)
+    );
     let typed = Changes {
-        rounds: Some(9),
+        rounds: Some(Rounds::Fixed(9)),
         seed: Some(0),
         ..Changes::default()
     };
     let typed = parse(&text, &typed).unwrap();
-    assert_eq!((typed.run.rounds, typed.run.seed), (9, 0));
+    assert_eq!((typed.run.rounds, typed.run.seed), (Rounds::Fixed(9), 0));
 }
 
 #[test]
@@ -143,7 +146,7 @@ fn what_is_wrong_names_the_argument() {
     insta::assert_snapshot!("arguments", shown);
 
     let rounds = Changes {
-        rounds: Some(0),
+        rounds: Some(Rounds::Fixed(0)),
         ..Changes::default()
     };
     let error = parse(&with_head(TEXT), &rounds).unwrap_err();

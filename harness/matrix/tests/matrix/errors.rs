@@ -128,6 +128,10 @@ pub(crate) const TABLE: &[(&str, &str)] = &[
         "run: a knob",
         "[run]\nround = 1\nthreads = 2\n[knobs]\nclient = \"ureq\"",
     ),
+    (
+        "run: neither a number nor auto",
+        "[run]\nrounds = \"many\"\ncontrols = 1\nceilings = \"no\"\ncompare = 2\n[knobs]\nclient = \"ureq\"",
+    ),
     ("run: not a table", "run = 3\nknobs = [1]"),
     (
         "twice: the same form",

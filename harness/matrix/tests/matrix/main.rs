@@ -7,3 +7,4 @@ mod errors;
 mod readme;
 mod robust;
 mod schema;
+mod settings;

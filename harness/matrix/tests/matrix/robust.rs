@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use yieldpoint_matrix::{Changes, Place, describe_clients, parse_only, parse_set};
+use yieldpoint_terms::Rounds;
 
 use crate::catalog::parse;
 
@@ -48,7 +49,10 @@ fn check(text: &str) -> Result<(), TestCaseError> {
     match parse(text, &Changes::default()) {
         Ok(matrix) => {
             prop_assert!(!matrix.cells.is_empty());
-            prop_assert_eq!(matrix.rounds().len(), matrix.run.rounds as usize);
+            prop_assert_eq!(
+                matrix.run.compare.is_some(),
+                matrix.run.rounds == Rounds::Auto
+            );
         }
         Err(errors) => {
             prop_assert!(!errors.problems().is_empty());

@@ -8,7 +8,7 @@ use super::PlannedCell;
 use crate::Programs;
 
 /// Descriptors a program needs beside its connections.
-const SPARE_DESCRIPTORS: u64 = 64;
+pub(super) const SPARE_DESCRIPTORS: u64 = 64;
 
 pub(super) fn too_few_descriptors(users: u64, asked: Option<u64>, hard: u64) -> Option<String> {
     if let Some(asked) = asked.filter(|a| *a > hard) {

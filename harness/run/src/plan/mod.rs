@@ -1,6 +1,10 @@
 //! From a matrix to trials that can be run: everything that can be known before the first one is.
 
+mod ceilings;
 mod cell;
+mod controls;
+#[cfg(test)]
+pub(crate) mod fake;
 mod jobs;
 mod limits;
 mod remarks;
@@ -12,8 +16,12 @@ use std::path::Path;
 use yieldpoint_lab::{CpuSet, LabSpec, Mode, Network};
 use yieldpoint_matrix::{Cell, Matrix};
 use yieldpoint_protocol::Job;
-use yieldpoint_terms::{Knob, Knobs, Nanos};
+use yieldpoint_record::Role;
+use yieldpoint_statistics::Sequential;
+use yieldpoint_terms::{Knob, Knobs, Nanos, Rounds, Value};
 
+use crate::compare::{ALPHA, Comparison, LOOKS, comparisons};
+use crate::schedule::{Extent, Schedule, Slot};
 use crate::{Program, Programs};
 use cell::Planner;
 pub use limits::online_cpus;
@@ -84,6 +92,19 @@ impl PlannedCell {
     }
 }
 
+/// What ends a run of `rounds = "auto"`.
+#[derive(Clone, Debug)]
+pub struct Auto {
+    /// the axis that is compared
+    pub axis: String,
+    /// its first value, with which the others are compared
+    pub base: Value,
+    /// when a comparison is decided
+    pub rule: Sequential,
+    /// what is compared; not empty
+    pub comparisons: Vec<Comparison>,
+}
+
 /// A plan.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -91,24 +112,56 @@ pub struct Plan {
     pub matrix: Matrix,
     /// its cells
     pub cells: Vec<PlannedCell>,
-    /// indices of cells, one list a round, in the order of trials; unsupported cells are in none
-    pub rounds: Vec<Vec<usize>>,
+    /// indices of the cells that have an A/A twin
+    pub controls: Vec<usize>,
+    /// cells of the reference client that tell what the targets can do
+    pub ceilings: Vec<PlannedCell>,
+    /// what ends the run, if not a number of rounds
+    pub auto: Option<Auto>,
     /// remarks that stay true of the results
     pub notes: Vec<String>,
     /// remarks for whoever plans; the results say it themselves
     pub advice: Vec<String>,
-    /// time of all windows and what stands between them, estimated
-    pub expected: Nanos,
     /// the lab
     pub lab: LabChoice,
 }
 
 impl Plan {
-    /// Trials that will be run.
+    /// Indices of the cells that their clients can do.
     #[must_use]
-    pub fn trials(&self) -> usize {
-        self.rounds.iter().map(Vec::len).sum()
+    pub fn runnable(&self) -> Vec<usize> {
+        runnable(&self.cells)
     }
+
+    /// The cell of a place in the order.
+    #[must_use]
+    pub fn cell(&self, slot: Slot) -> &PlannedCell {
+        self.of(slot.role, slot.cell)
+    }
+
+    fn of(&self, role: Role, cell: usize) -> &PlannedCell {
+        match role {
+            Role::Cell | Role::Control => &self.cells[cell],
+            Role::Ceiling => &self.ceilings[cell],
+        }
+    }
+
+    /// Estimated time of a trial, ns.
+    pub(crate) fn cost(&self, role: Role, cell: usize) -> u64 {
+        self.of(role, cell).load.0 + OVERHEAD_NS
+    }
+
+    /// How much there is to run.
+    #[must_use]
+    pub fn extent(&self) -> Extent {
+        Schedule::new(self).extent()
+    }
+}
+
+fn runnable(cells: &[PlannedCell]) -> Vec<usize> {
+    let can = cells.iter().enumerate();
+    let can = can.filter(|(_, c)| c.unsupported.is_none());
+    can.map(|(i, _)| i).collect()
 }
 
 /// Everything that keeps a plan from being run.
@@ -150,23 +203,51 @@ pub fn plan(
     if !errors.is_empty() {
         return Err(PlanError(errors.into_iter().collect()));
     }
-    let can = |i: &usize| cells[*i].unsupported.is_none();
-    let rounds: Vec<Vec<usize>> = matrix
-        .rounds()
-        .into_iter()
-        .map(|r| r.into_iter().filter(can).collect())
-        .collect();
-    let cost = |i: &usize| cells[*i].load.0 + OVERHEAD_NS;
-    let expected = Nanos(rounds.iter().flatten().map(cost).sum());
+    let can_run = runnable(&cells);
+    let auto = auto(&matrix, &can_run).map_err(|e| PlanError(vec![e]))?;
+    let (ceilings, of_ceilings) = ceilings::ceilings(&matrix, &cells, &planner);
     let mut notes = matrix.notes.clone();
     notes.extend(remarks::remarks(&cells, &lab));
+    notes.extend(of_ceilings);
+    let controls = match matrix.run.controls {
+        true => controls::controls(&can_run),
+        false => {
+            notes.push("no controls: no noise floor will be known".to_owned());
+            vec![]
+        }
+    };
     Ok(Plan {
         advice: remarks::advice(&cells),
         matrix,
         cells,
-        rounds,
+        controls,
+        ceilings,
+        auto,
         notes,
-        expected,
         lab,
     })
+}
+
+/// What ends the run, where it is not a number of rounds.
+fn auto(matrix: &Matrix, can_run: &[usize]) -> Result<Option<Auto>, String> {
+    let compare = matrix.run.compare.as_ref();
+    let compare = compare.filter(|_| matrix.run.rounds == Rounds::Auto);
+    let axis = compare.and_then(|name| matrix.axes.iter().find(|a| a.name == *name));
+    let Some((axis, base)) = axis.and_then(|a| Some((a, a.values.first()?.clone()))) else {
+        return Ok(None);
+    };
+    let comparisons = comparisons(axis, &matrix.cells, can_run);
+    if comparisons.is_empty() {
+        return Err(format!(
+            "rounds = \"auto\": expected two cells that differ in \"{}\" alone, one of them with {base}, got none that can be run; compare another axis (--compare), or give a number of rounds",
+            axis.name
+        ));
+    }
+    let looks = LOOKS.map(|l| l as usize);
+    Ok(Some(Auto {
+        axis: axis.name.clone(),
+        base,
+        rule: Sequential::new(&looks, ALPHA).map_err(|e| e.to_string())?,
+        comparisons,
+    }))
 }
