@@ -36,11 +36,7 @@ pub struct Args {
 pub fn prove(args: &Args) -> anyhow::Result<Vec<Statement>> {
     let run = match &args.of {
         Some(folder) => runs::read(folder)?,
-        None => {
-            // What is compared is a law, and no other trial: neither noise floor nor ceiling is needed.
-            let alone = ["--no-controls", "--no-ceilings"];
-            runs::run("matrices/ports-law.toml".as_ref(), &args.out, &alone)?
-        }
+        None => runs::run("matrices/ports-law.toml".as_ref(), &args.out, &[])?,
     };
     statements(&run)
 }

@@ -257,4 +257,72 @@ mod tests {
         now.kernel = "6.2".into();
         assert_eq!(said(&now), ["kernel", "memory in KiB"]);
     }
+
+    /// A row as the runner leaves it: `good` requests in a second.
+    fn row(plan: &Plan, slot: crate::Slot, order: usize, good: u64) -> Trial {
+        let text = r#"{"format":1,"cell":"","round":1,"role":"cell","order":0,"coordinates":[],"knobs":{},"status":"ok","error":null,"flags":[],"started":"","start_at_ns":0,"elapsed_ns":1,"lab_mode":null,"sysctls":{},"outcome":{"window_start_ns":0,"window_end_ns":1000000000,"window":{"attempts":0,"good":0,"errors":0,"iterations":0,"connections":0,"connect_failures":0,"body_bytes":0},"total":{"attempts":0,"good":0,"errors":0,"iterations":0,"connections":0,"connect_failures":0,"body_bytes":0},"errors":[],"series":[],"latency":"","latency_intended":"","connect":"","iteration":"","saturated":0,"users":1},"testimony":null,"samples":null,"time_wait":null,"checks":[]}"#;
+        let mut row: Trial = serde_json::from_str(text).unwrap();
+        row.cell = plan.cell(slot).cell.id.clone();
+        row.round = slot.round;
+        row.role = slot.role;
+        row.order = u32::try_from(order).unwrap();
+        row.outcome.as_mut().unwrap().window.good = good;
+        row
+    }
+
+    #[test]
+    fn a_schedule_is_taken_to_where_its_rows_end_and_no_further() {
+        let settings = yieldpoint_matrix::RunSettings {
+            rounds: yieldpoint_terms::Rounds::Auto,
+            compare: Some("a".into()),
+            ..Default::default()
+        };
+        let plan = crate::plan::fake::plan(crate::plan::fake::matrix(2, settings), &[]);
+        // A whole run of two cells of which one does twice as much.
+        let mut schedule = Schedule::new(&plan);
+        let (mut slots, mut rows) = (Vec::new(), Vec::new());
+        while let Some(slot) = schedule.next() {
+            let cell = u64::try_from(slot.cell).unwrap();
+            let row = row(
+                &plan,
+                slot,
+                rows.len(),
+                (1_000 + u64::from(slot.round)) * (1 + cell),
+            );
+            schedule.done(good_per_s(&row));
+            slots.push(slot);
+            rows.push(row);
+        }
+        assert_eq!(
+            slots.last().map(|s| s.round),
+            Some(8),
+            "decided at the first look"
+        );
+        for kept in [0, 1, 5, rows.len() - 1, rows.len()] {
+            let mut again = Schedule::new(&plan);
+            replay(&mut again, &plan, &rows[..kept]).unwrap();
+            assert_eq!(again.next(), slots.get(kept).copied(), "{kept}");
+        }
+        // what became of the rows, what is said
+        type Change = fn(&mut Vec<Trial>);
+        let table: [(Change, &str); 5] = [
+            (|r| r.swap(0, 1), "line 1: expected round 1 of"),
+            (
+                |r| r.iter_mut().for_each(|row| row.role = Role::Ceiling),
+                "got round 1 of ceiling",
+            ),
+            (|r| r[2].round = 2, "as planned now, got round 2 of"),
+            (
+                |r| r[2].knobs.set("x", yieldpoint_terms::Value::Int(1)),
+                "line 3: ",
+            ),
+            (|r| r.push(r[0].clone()), "line 33: expected the end"),
+        ];
+        for (change, want) in table {
+            let mut rows = rows.clone();
+            change(&mut rows);
+            let said = replay(&mut Schedule::new(&plan), &plan, &rows).unwrap_err();
+            assert!(said.contains(want), "expected \"{want}\" in \"{said}\"");
+        }
+    }
 }

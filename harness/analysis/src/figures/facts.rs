@@ -15,11 +15,21 @@ pub(super) fn facts(manifest: &Manifest, trials: &[Trial]) -> Vec<Fact> {
     facts.add("started", &manifest.started);
     facts.add("yieldpoint", &manifest.yieldpoint);
     facts.add("seed", manifest.seed);
-    facts.add("rounds", manifest.rounds);
-    facts.add(
-        "trials",
-        format!("{} of {} planned", trials.len(), manifest.trials),
-    );
+    match &manifest.sequential {
+        None => {
+            facts.add("rounds", manifest.rounds);
+            let planned = format!("{} of {} planned", trials.len(), manifest.trials);
+            facts.add("trials", planned);
+        }
+        Some(auto) => {
+            let ran = trials.iter().map(|t| t.round).max().unwrap_or(0);
+            let most = manifest.rounds;
+            let rounds = format!("{ran} of at most {most}, until \"{}\" was decided", auto.axis);
+            facts.add("rounds", rounds);
+            let most = format!("{} of at most {}", trials.len(), manifest.trials);
+            facts.add("trials", most);
+        }
+    }
     facts.some("author's analysis", manifest.analysis.as_ref());
 
     let machine = &manifest.machine;

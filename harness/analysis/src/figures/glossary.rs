@@ -4,7 +4,7 @@ use yieldpoint_figures::Fact;
 use yieldpoint_record::Manifest;
 
 /// Words, then columns.
-pub(crate) const WORDS: [(&str, &str); 55] = [
+pub(crate) const WORDS: [(&str, &str); 56] = [
     (
         "good request",
         "A complete response of the expected status and length. Throughput always means good requests per second.",
@@ -18,6 +18,10 @@ pub(crate) const WORDS: [(&str, &str); 55] = [
     (
         "round",
         "One pass over all cells in random order. Ratios are paired by round, so that drift of the machine does not look like a difference.",
+    ),
+    (
+        "auto",
+        "rounds = \"auto\": a run ends when each value of one axis was compared with the first and is decided, looked at after 8, 12, 16, 20, 30 and 40 rounds by alpha spending (5 % false alarms a comparison over all looks); the interval is the repeated one.",
     ),
     (
         "role",
