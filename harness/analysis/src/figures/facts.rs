@@ -24,7 +24,10 @@ pub(super) fn facts(manifest: &Manifest, trials: &[Trial]) -> Vec<Fact> {
         Some(auto) => {
             let ran = trials.iter().map(|t| t.round).max().unwrap_or(0);
             let most = manifest.rounds;
-            let rounds = format!("{ran} of at most {most}, until \"{}\" was decided", auto.axis);
+            let rounds = format!(
+                "{ran} of at most {most}, until \"{}\" was decided",
+                auto.axis
+            );
             facts.add("rounds", rounds);
             let most = format!("{} of at most {}", trials.len(), manifest.trials);
             facts.add("trials", most);
