@@ -12,6 +12,7 @@ use polars::prelude::{Column, DataFrame};
 
 use crate::breakpoints::by_round;
 use crate::grid::{Cell, Grid};
+use crate::repeated::Rule;
 use crate::stats::{Ratio, paired_ratio};
 
 /// One effect.
@@ -20,7 +21,33 @@ pub(crate) struct Effect {
     /// "threads=1→3", or two joined by " × "
     pub knobs: String,
     pub ratio: Ratio,
+    pub interval: Interval,
 }
+
+/// What an interval allows for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Interval {
+    /// the number of rounds was given
+    Fixed,
+    /// it holds at every look of the stop rule together
+    Repeated,
+    /// the number of rounds depends on another comparison, of which it knows nothing
+    IgnoresStopping,
+}
+
+impl Interval {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fixed => "fixed",
+            Self::Repeated => REPEATED,
+            Self::IgnoresStopping => IGNORES_STOPPING,
+        }
+    }
+}
+
+/// Names of intervals in the table.
+pub(crate) const REPEATED: &str = "repeated";
+pub(crate) const IGNORES_STOPPING: &str = "ignores_stopping";
 
 /// The client and the axes as one list of factors.
 struct Factor<'g> {
@@ -28,9 +55,30 @@ struct Factor<'g> {
     labels: &'g [String],
     /// `None`: the client
     axis: Option<usize>,
+    /// the value that others are compared with: the first, or that of the stop rule
+    base: usize,
+    /// the stop rule, where it compares this factor
+    rule: Option<&'g Rule>,
 }
 
 impl Factor<'_> {
+    fn new<'g>(
+        name: &'g str,
+        labels: &'g [String],
+        axis: Option<usize>,
+        rule: Option<&'g Rule>,
+    ) -> Factor<'g> {
+        let rule = rule.filter(|r| r.axis == name);
+        let base = rule.and_then(|r| labels.iter().position(|l| *l == r.base));
+        Factor {
+            name,
+            labels,
+            axis,
+            base: base.unwrap_or(0),
+            rule: rule.filter(|_| base.is_some()),
+        }
+    }
+
     fn level(&self, cell: &Cell) -> Option<usize> {
         match self.axis {
             Some(i) => cell.place[i],
@@ -38,8 +86,17 @@ impl Factor<'_> {
         }
     }
 
+    /// The value furthest from the base: the last, or the first where the base is the last.
+    fn far(&self) -> usize {
+        let last = self.labels.len() - 1;
+        if self.base == last { 0 } else { last }
+    }
+
     fn change(&self, to: usize) -> String {
-        format!("{}={}→{}", self.name, self.labels[0], self.labels[to])
+        format!(
+            "{}={}→{}",
+            self.name, self.labels[self.base], self.labels[to]
+        )
     }
 }
 
@@ -59,19 +116,14 @@ fn rest(cell: &Cell, without: &[&Factor]) -> Rest {
 
 /// Finds them: one knob after the other, then every two.
 pub(crate) fn find(grid: &Grid) -> Vec<Effect> {
+    let rule = Rule::of(grid.manifest);
+    let rule = rule.as_ref();
     let mut factors = Vec::new();
     if grid.clients.len() > 1 {
-        factors.push(Factor {
-            name: "client",
-            labels: &grid.clients,
-            axis: None,
-        });
+        factors.push(Factor::new("client", &grid.clients, None, rule));
     }
-    factors.extend(grid.axes.iter().enumerate().map(|(i, axis)| Factor {
-        name: &axis.name,
-        labels: &axis.labels,
-        axis: Some(i),
-    }));
+    let axes = grid.axes.iter().enumerate();
+    factors.extend(axes.map(|(i, axis)| Factor::new(&axis.name, &axis.labels, Some(i), rule)));
     // Logarithms once; a cell with a round of nothing has none.
     let logs: Vec<Option<BTreeMap<u32, f64>>> = grid.cells.iter().map(log_rates).collect();
     let mut found: Vec<Effect> = factors
@@ -82,6 +134,10 @@ pub(crate) fn find(grid: &Grid) -> Vec<Effect> {
         for b in &factors[i + 1..] {
             found.extend(of_two(grid, &logs, a, b));
         }
+    }
+    if rule.is_some() {
+        let others = found.iter_mut().filter(|e| e.interval == Interval::Fixed);
+        others.for_each(|e| e.interval = Interval::IgnoresStopping);
     }
     found
 }
@@ -94,7 +150,7 @@ fn log_rates(cell: &Cell) -> Option<BTreeMap<u32, f64>> {
 
 type Logs = [Option<BTreeMap<u32, f64>>];
 
-/// Every value of a factor against its first.
+/// Every value of a factor against its base.
 fn of_one(grid: &Grid, logs: &Logs, factor: &Factor) -> Vec<Effect> {
     let mut combinations: BTreeMap<Rest, BTreeMap<usize, usize>> = BTreeMap::new();
     for (i, cell) in grid.cells.iter().enumerate() {
@@ -106,17 +162,42 @@ fn of_one(grid: &Grid, logs: &Logs, factor: &Factor) -> Vec<Effect> {
         }
     }
     let mut of_levels: BTreeMap<usize, Means> = BTreeMap::new();
+    let mut pairs: BTreeMap<usize, Vec<(usize, usize)>> = BTreeMap::new();
     for cells in combinations.values() {
-        let Some(first) = cells.get(&0) else { continue };
-        for (level, cell) in cells.range(1..) {
-            let signed = [(*cell, 1.0), (*first, -1.0)];
+        let Some(base) = cells.get(&factor.base) else {
+            continue;
+        };
+        for (level, cell) in cells.iter().filter(|(level, _)| **level != factor.base) {
+            let signed = [(*cell, 1.0), (*base, -1.0)];
             of_levels.entry(*level).or_default().add(logs, &signed);
+            pairs.entry(*level).or_default().push((*base, *cell));
         }
     }
     let effect = |(level, means): (usize, Means)| {
-        Some(Effect {
-            knobs: factor.change(level),
-            ratio: means.ratio()?,
+        let decided = factor.rule.and_then(|rule| {
+            let pairs = pairs.get(&level)?.iter();
+            let rates = |i: usize| by_round(&grid.cells[i]);
+            let rates: Vec<_> = pairs
+                .map(|(base, cell)| (rates(*base), rates(*cell)))
+                .collect();
+            rule.decided(&rates)
+        });
+        let knobs = factor.change(level);
+        Some(match decided {
+            Some((repeated, rounds)) => Effect {
+                knobs,
+                ratio: Ratio {
+                    mean: repeated.ratio,
+                    interval: Some((repeated.low, repeated.high)),
+                    rounds,
+                },
+                interval: Interval::Repeated,
+            },
+            None => Effect {
+                knobs,
+                ratio: means.ratio()?,
+                interval: Interval::Fixed,
+            },
         })
     };
     of_levels.into_iter().filter_map(effect).collect()
@@ -124,17 +205,18 @@ fn of_one(grid: &Grid, logs: &Logs, factor: &Factor) -> Vec<Effect> {
 
 /// The effect of two factors on each other, between their first and last values.
 fn of_two(grid: &Grid, logs: &Logs, a: &Factor, b: &Factor) -> Option<Effect> {
-    let (last_a, last_b) = (a.labels.len() - 1, b.labels.len() - 1);
+    let (last_a, last_b) = (a.far(), b.far());
     // The corners by combination of the others: which ends of a and b.
     let mut combinations: BTreeMap<Rest, BTreeMap<(bool, bool), usize>> = BTreeMap::new();
-    let end = |level: usize, last: usize| match level {
-        0 => Some(false),
-        l if l == last => Some(true),
+    let end = |level: usize, base: usize, far: usize| match level {
+        l if l == base => Some(false),
+        l if l == far => Some(true),
         _ => None,
     };
     for (i, cell) in grid.cells.iter().enumerate() {
         let ends = a.level(cell).zip(b.level(cell));
-        let corner = ends.and_then(|(x, y)| Some((end(x, last_a)?, end(y, last_b)?)));
+        let corner =
+            ends.and_then(|(x, y)| Some((end(x, a.base, last_a)?, end(y, b.base, last_b)?)));
         if let Some(corner) = corner {
             combinations
                 .entry(rest(cell, &[a, b]))
@@ -161,6 +243,7 @@ fn of_two(grid: &Grid, logs: &Logs, a: &Factor, b: &Factor) -> Option<Effect> {
     Some(Effect {
         knobs: format!("{} × {}", a.change(last_a), b.change(last_b)),
         ratio: means.ratio()?,
+        interval: Interval::Fixed,
     })
 }
 
@@ -216,6 +299,20 @@ pub(crate) fn table(grid: &Grid, found: &[Effect]) -> anyhow::Result<DataFrame> 
                 .map(|e| Some(grid.floor.as_ref()?.holds(e.ratio.mean)))
                 .collect::<Vec<_>>(),
         ),
+        Column::new(
+            "interval".into(),
+            found
+                .iter()
+                .map(|e| e.ratio.interval.map(|_| e.interval.name()))
+                .collect::<Vec<_>>(),
+        ),
+        Column::new(
+            "rounds".into(),
+            found
+                .iter()
+                .map(|e| i64::try_from(e.ratio.rounds).ok())
+                .collect::<Vec<_>>(),
+        ),
     ];
     Ok(DataFrame::new(found.len(), columns)?)
 }
@@ -248,7 +345,15 @@ mod tests {
         let table = tables(&manifest, &trials).unwrap().effects;
         assert_eq!(
             synthetic::names(&table),
-            ["knobs", "ratio", "ratio_low", "ratio_high", "within_noise"]
+            [
+                "knobs",
+                "ratio",
+                "ratio_low",
+                "ratio_high",
+                "within_noise",
+                "interval",
+                "rounds"
+            ]
         );
         let knobs: Vec<_> = table
             .column("knobs")

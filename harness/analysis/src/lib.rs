@@ -19,6 +19,7 @@ mod grid;
 mod histograms;
 mod keys;
 mod phases;
+mod repeated;
 mod samples;
 mod scaling;
 mod stats;

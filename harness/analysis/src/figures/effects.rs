@@ -4,6 +4,7 @@ use polars::prelude::DataFrame;
 use yieldpoint_figures::{Column, Row, Table};
 
 use crate::controls::WITHIN;
+use crate::effects::{IGNORES_STOPPING, REPEATED};
 use crate::text;
 
 /// More rows are not read; the table `effects` has them all.
@@ -27,45 +28,118 @@ const COLUMNS: [(&str, &str, bool, &str); 4] = [
         "interval",
         "95 %",
         true,
-        "t interval over rounds; from eight rounds on.",
+        "t interval over rounds, from eight rounds on; of what a stop rule compared, the one that holds at all its looks.",
     ),
     ("note", "", false, "What to know before believing the row."),
 ];
 
-/// Makes the table from that of the same name.
-pub(super) fn table(effects: &DataFrame) -> anyhow::Result<Table> {
-    let number = |name: &str| -> anyhow::Result<_> { Ok(effects.column(name)?.f64()?.clone()) };
-    let knobs = effects.column("knobs")?.str()?.clone();
-    let (ratio, low, high) = (
-        number("ratio")?,
-        number("ratio_low")?,
-        number("ratio_high")?,
-    );
-    let within = effects.column("within_noise")?.bool()?.clone();
-    let row = |i: usize| {
-        let interval = low.get(i).zip(high.get(i));
-        let note = within.get(i).filter(|within| *within);
+/// A row of the table `effects`.
+struct Effect {
+    knobs: String,
+    ratio: Option<f64>,
+    interval: Option<(f64, f64)>,
+    /// what the interval allows for
+    kind: Option<String>,
+    rounds: Option<i64>,
+    within_noise: bool,
+}
+
+impl Effect {
+    fn all(effects: &DataFrame) -> anyhow::Result<Vec<Self>> {
+        let number = |name: &str| -> anyhow::Result<_> { Ok(effects.column(name)?.f64()?.clone()) };
+        let text = |name: &str| -> anyhow::Result<_> { Ok(effects.column(name)?.str()?.clone()) };
+        let (knobs, kinds) = (text("knobs")?, text("interval")?);
+        let ratio = number("ratio")?;
+        let (low, high) = (number("ratio_low")?, number("ratio_high")?);
+        let rounds = effects.column("rounds")?.i64()?.clone();
+        let within = effects.column("within_noise")?.bool()?.clone();
+        let row = |i: usize| Self {
+            knobs: knobs.get(i).unwrap_or_default().to_owned(),
+            ratio: ratio.get(i),
+            interval: low.get(i).zip(high.get(i)),
+            kind: kinds.get(i).map(str::to_owned),
+            rounds: rounds.get(i),
+            within_noise: within.get(i) == Some(true),
+        };
+        Ok((0..effects.height()).map(row).collect())
+    }
+
+    fn is_repeated(&self) -> bool {
+        self.kind.as_deref() == Some(REPEATED)
+    }
+
+    fn interval(&self) -> String {
+        self.interval.map_or_else(String::new, |(low, high)| {
+            text::range(low, high, text::times)
+        })
+    }
+
+    fn note(&self) -> String {
+        let mut notes = Vec::new();
+        if self.is_repeated() {
+            notes.push(format!(
+                "stopped by rule after {} rounds; interval valid for the repeated looks",
+                self.rounds.unwrap_or_default()
+            ));
+        } else if self.kind.as_deref() == Some(IGNORES_STOPPING) {
+            notes.push("the interval ignores the stopping".to_owned());
+        }
+        if self.within_noise {
+            notes.push(WITHIN.to_owned());
+        }
+        notes.join("; ")
+    }
+
+    fn row(&self) -> Row {
+        let low = self.interval.map(|(low, _)| low);
         Row {
             cells: vec![
-                knobs.get(i).unwrap_or_default().to_owned(),
-                ratio.get(i).map(text::times).unwrap_or_default(),
-                interval.map_or_else(String::new, |(low, high)| {
-                    text::range(low, high, text::times)
-                }),
-                note.map_or_else(String::new, |_| WITHIN.to_owned()),
+                self.knobs.clone(),
+                self.ratio.map(text::times).unwrap_or_default(),
+                self.interval(),
+                self.note(),
             ],
-            keys: vec![None, ratio.get(i), low.get(i), None],
+            keys: vec![None, self.ratio, low, None],
             mark: None,
         }
+    }
+}
+
+/// One sentence a comparison that the stop rule decided.
+pub(super) fn stopped(effects: &DataFrame) -> anyhow::Result<Vec<String>> {
+    let sentence = |e: &Effect| {
+        let (low, high) = e.interval?;
+        let found = if low > 1.0 || high < 1.0 {
+            ""
+        } else {
+            "no difference found, "
+        };
+        Some(format!(
+            "{}: {found}throughput {} (95 % interval {}): {}.",
+            e.knobs,
+            text::times(e.ratio?),
+            e.interval(),
+            e.note()
+        ))
     };
-    let shown = effects.height().min(ROWS);
+    let all = Effect::all(effects)?;
+    Ok(all
+        .iter()
+        .filter(|e| e.is_repeated())
+        .filter_map(sentence)
+        .collect())
+}
+
+/// Makes the table from that of the same name.
+pub(super) fn table(effects: &DataFrame) -> anyhow::Result<Table> {
+    let all = Effect::all(effects)?;
     let mut caption = "Ratios of throughput. Of two knobs the ratio of ratios: 1.00× means that each does what it \
                        does whatever the other is. Combinations that gave nothing, and starved cells, are left out."
         .to_owned();
-    if effects.height() > ROWS {
+    if all.len() > ROWS {
         caption.push_str(&format!(
             " The first {ROWS} of {}; the rest is in the table \"effects\" of the run.",
-            text::plural(effects.height(), "effect")
+            text::plural(all.len(), "effect")
         ));
     }
     let column = |(name, unit, number, doc): &(&str, &str, bool, &str)| Column {
@@ -77,7 +151,7 @@ pub(super) fn table(effects: &DataFrame) -> anyhow::Result<Table> {
     Ok(Table {
         caption,
         columns: COLUMNS.iter().map(column).collect(),
-        rows: (0..shown).map(row).collect(),
+        rows: all.iter().take(ROWS).map(Effect::row).collect(),
         sorted_by: None,
     })
 }

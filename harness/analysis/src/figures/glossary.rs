@@ -4,7 +4,7 @@ use yieldpoint_figures::Fact;
 use yieldpoint_record::Manifest;
 
 /// Words, then columns.
-pub(crate) const WORDS: [(&str, &str); 56] = [
+pub(crate) const WORDS: &[(&str, &str)] = &[
     (
         "good request",
         "A complete response of the expected status and length. Throughput always means good requests per second.",
@@ -186,8 +186,12 @@ pub(crate) const WORDS: [(&str, &str); 56] = [
         "1/s. What the reference client reached on the target with many users: geometric mean over rounds, with its 95 % t interval from eight rounds on, below that the least and the greatest. Before its ports ran out, where they did (early).",
     ),
     (
+        "interval",
+        "What the interval of an effect allows for. fixed: the number of rounds was given; repeated: rounds = \"auto\" stopped on this comparison, and the interval holds at all its looks together; ignores_stopping: rounds = \"auto\" stopped on another comparison, of which the interval knows nothing. Missing where there is no interval.",
+    ),
+    (
         "rounds, early",
-        "Rounds that count; whether the rate is that of the time before the ports ran out.",
+        "Rounds that count; in ceilings also whether the rate is that of the time before the ports ran out.",
     ),
     (
         "target_cpu, client_cpu",

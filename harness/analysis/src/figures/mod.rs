@@ -37,11 +37,13 @@ pub fn report(manifest: &Manifest, trials: &[Trial], tables: &Tables) -> anyhow:
     );
     let grid = Grid::new(manifest, trials, tables)?;
     let found = findings::findings(&grid);
+    let mut answer = effects::stopped(&tables.effects)?;
+    answer.extend(found.answer);
     Ok(Report {
         title: manifest.run.clone(),
         question: manifest.question.clone(),
         source: manifest.source.clone(),
-        findings: found.answer,
+        findings: answer,
         evidence: found.evidence,
         noise: grid
             .floor

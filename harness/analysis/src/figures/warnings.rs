@@ -4,6 +4,7 @@ use yieldpoint_record::{Manifest, Role, Status, Trial, flag};
 
 use crate::controls::Floor;
 use crate::grid::{STARVED, has_flag};
+use crate::repeated::Rule;
 use crate::stats::ROUNDS_FOR_AN_INTERVAL;
 use crate::{histograms, text};
 
@@ -49,6 +50,12 @@ pub(super) fn warnings(
         out.push(format!(
             "{} ran in the host's own network{why}: TIME_WAIT entries and ports left by earlier trials and by other programs may take part.",
             text::plural(host, "trial")
+        ));
+    }
+    if let Some(rule) = Rule::of(manifest) {
+        out.push(format!(
+            "rounds = \"auto\": the run ended when \"{}\" was decided. Its intervals are valid for the repeated looks; all other intervals ignore the stopping and are somewhat too narrow.",
+            rule.axis
         ));
     }
     let rounds = rounds(trials);
