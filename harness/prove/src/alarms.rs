@@ -19,7 +19,7 @@ const FEWEST: usize = 190;
 /// Check how often two equal things are told apart
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Folder of a run of matrices/alarms.toml; without one, it is run (25 minutes)
+    /// Folder of a run of matrices/alarms.toml; without one, it is run (20 minutes)
     #[arg(long, value_name = "RUN")]
     of: Option<PathBuf>,
     /// Folder in which the run's own folder is made
@@ -36,8 +36,8 @@ pub fn prove(args: &Args) -> anyhow::Result<Vec<Statement>> {
     Ok(same(&comparisons(&pairs(&run.trials))))
 }
 
-/// Good requests of the first and the second cell in each round that was measured, by round.
-fn pairs(trials: &[Trial]) -> Vec<(f64, f64)> {
+/// Good requests of the two cells, in the order of their ids, of each round that was measured.
+pub fn pairs(trials: &[Trial]) -> Vec<(f64, f64)> {
     let mut cells: Vec<&str> = trials.iter().map(|t| t.cell.as_str()).collect();
     cells.sort_unstable();
     cells.dedup();
@@ -94,11 +94,11 @@ fn same(comparisons: &[Ratio]) -> Vec<Statement> {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
 
     /// Rounds of noise of the given spread, the second `slower` than the first.
-    fn noise(rounds: usize, spread: f64, slower: f64, seed: u64) -> Vec<(f64, f64)> {
+    pub fn noise(rounds: usize, spread: f64, slower: f64, seed: u64) -> Vec<(f64, f64)> {
         let mut random = yieldpoint_statistics::Random::new(seed);
         let mut value = |mean: f64| mean * (spread * random.normal()).exp();
         (0..rounds)

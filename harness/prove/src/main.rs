@@ -3,6 +3,7 @@
 mod alarms;
 mod latency;
 mod ports;
+mod power;
 mod runs;
 mod statement;
 
@@ -28,6 +29,8 @@ enum Proof {
     Latency(latency::Args),
     /// False alarms: one thing compared with itself 200 times
     Alarms(alarms::Args),
+    /// Power: a target that got 5 % slower, looked for 50 times
+    Power(power::Args),
 }
 
 impl Proof {
@@ -36,6 +39,7 @@ impl Proof {
             Self::Ports(args) => ports::prove(args),
             Self::Latency(args) => latency::prove(args),
             Self::Alarms(args) => alarms::prove(args),
+            Self::Power(args) => power::prove(args),
         }
     }
 }
