@@ -10,8 +10,12 @@ pub(crate) fn table(references: &[Reference]) -> anyhow::Result<DataFrame> {
         Column::new(name.into(), references.iter().map(of).collect::<Vec<_>>())
     };
     let cells: Vec<&str> = references.iter().map(|r| r.cell.as_str()).collect();
-    let rounds = |r: &Reference| Some(i64::try_from(r.rate()?.rounds).unwrap_or(i64::MAX));
-    let rounds: Vec<_> = references.iter().map(rounds).collect();
+    // Without a rate no round counted.
+    let rounds = |r: &Reference| r.rate().map_or(0, |rate| rate.rounds);
+    let rounds: Vec<_> = references
+        .iter()
+        .map(|r| i64::try_from(rounds(r)).ok())
+        .collect();
     let early: Vec<bool> = references.iter().map(|r| r.early).collect();
     let saturated: Vec<_> = references
         .iter()

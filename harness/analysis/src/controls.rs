@@ -112,7 +112,7 @@ impl Floor {
         };
         let check = match (self.same(), self.mean.interval) {
             (Some(same), Some((low, high))) => format!(
-                " Over all pairs the second trial gives {} of the first (95 % interval {}–{}), which {} 1, as a thing \
+                " Over all pairs the control gives {} of its cell (95 % interval {}–{}), which {} 1, as a thing \
                  compared with itself must.",
                 ratio_text(self.mean.mean),
                 ratio_text(low),
@@ -264,7 +264,7 @@ mod tests {
         assert!(
             quiet.noise.starts_with(
                 "Noise floor: the same cell run twice in a round differs by 2.02 % (rms of 8 pairs of one cell; \
-                 largest 2.04 %). Over all pairs the second trial gives 1.000× of the first"
+                 largest 2.04 %). Over all pairs the control gives 1.000× of its cell"
             ),
             "{}",
             quiet.noise

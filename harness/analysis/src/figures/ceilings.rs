@@ -62,6 +62,7 @@ pub(super) fn table(ceilings: &DataFrame) -> anyhow::Result<Table> {
         });
         let reached = rate.get(i).map(text::significant).unwrap_or_default();
         let bounds = match saturated.get(i) {
+            _ if rate.get(i).is_none() => "nothing: every round was disturbed or failed",
             Some("target") => "the target: its CPU was at its limit",
             Some(_) => "the reference client's own CPU was at its limit; the target may do more",
             None => "nothing: no CPU was at its limit, so this is the rate of so many users",

@@ -131,8 +131,7 @@ impl Known {
 
     /// What the reference client reached, a target at a time, in the order of their cells.
     pub fn references(self) -> Vec<Reference> {
-        let measured = self.references.into_values().filter(|r| r.rate().is_some());
-        let mut all: Vec<Reference> = measured.collect();
+        let mut all: Vec<Reference> = self.references.into_values().collect();
         all.sort_by(|a, b| a.cell.cmp(&b.cell));
         all
     }

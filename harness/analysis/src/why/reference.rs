@@ -59,6 +59,8 @@ impl Saturated {
 impl Reference {
     /// Adds a round, unless something disturbed it or its requests failed for another reason than its ports.
     pub fn add(&mut self, e: &Evidence) {
+        self.cell.clone_from(&e.cell);
+        self.users = e.users;
         let failed: f64 = e.errors.values().sum::<f64>() - e.failed(&NO_PORT);
         let disturbed = e.noisy || e.crowded() || e.shared_cpus;
         if disturbed || failed > 0.01 * e.attempts {
@@ -73,8 +75,6 @@ impl Reference {
         let Some(rate) = rate.filter(|x| x.is_finite() && *x > 0.0) else {
             return;
         };
-        self.cell.clone_from(&e.cell);
-        self.users = e.users;
         self.early |= ran_out;
         self.rates.push(rate);
         let most = |a: Option<f64>, b: Option<f64>| a.into_iter().chain(b).max_by(f64::total_cmp);
