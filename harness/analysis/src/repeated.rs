@@ -100,7 +100,7 @@ mod tests {
         for broken in [&[2.0][..], &[2.0, 0.0]] {
             let broken = (rates(&[1.0, 1.0]), rates(broken));
             let alone = pooled(&[whole.clone(), broken.clone()], 2);
-            assert_eq!(alone, pooled(&[whole.clone()], 2));
+            assert_eq!(alone, pooled(std::slice::from_ref(&whole), 2));
             assert_eq!(pooled(&[broken], 2), [(1.0, 0.0); 2]);
         }
     }
