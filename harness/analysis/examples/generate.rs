@@ -172,6 +172,7 @@ fn outcome(counts: Counts, seconds: u64, runs_out: bool) -> Outcome {
         iteration: histogram(2_000, 90_000),
         saturated: 0,
         users: 1,
+        latency_sum_ns: 0,
     }
 }
 

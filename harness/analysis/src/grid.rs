@@ -294,7 +294,7 @@ fn say(
 }
 
 /// Flag of a trial in which the asked users or rate were not reached.
-pub(crate) const STARVED: &str = "starved";
+pub(crate) const STARVED: &str = flag::STARVED;
 
 /// The mark of a cell that met `address_not_available`.
 pub(crate) const RAN_OUT: &str = "ran out of ports";

@@ -50,6 +50,7 @@ pub(crate) fn outcome() -> Outcome {
         iteration: histogram(&[2_000_000; 20]),
         saturated: 0,
         users: 1,
+        latency_sum_ns: 0,
     }
 }
 

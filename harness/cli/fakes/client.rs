@@ -134,6 +134,8 @@ fn main() -> ExitCode {
         "claims-more" => outcome = self::outcome(start, REQUESTS + 7),
         "claims-less" => outcome = self::outcome(start, REQUESTS - 7),
         "cannot-add" => outcome.window.errors += 1,
+        // 200 ms of window and one user have no room for an hour.
+        "claims-more-time" => outcome.latency_sum_ns = 3_600_000_000_000,
         "claims-everything" => outcome.total.attempts = u64::MAX,
         "ends-before-it-starts" => outcome.window_end_ns = outcome.window_start_ns - 1,
         "ends-tomorrow" => outcome.window_end_ns += 86_400_000_000_000,
@@ -247,5 +249,6 @@ fn outcome(start: u64, good: u64) -> Outcome {
         iteration: Histogram::default(),
         saturated: 0,
         users: 1,
+        latency_sum_ns: 0,
     }
 }

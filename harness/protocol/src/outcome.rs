@@ -35,6 +35,11 @@ pub struct Outcome {
     pub saturated: u64,
     /// Virtual users that ran.
     pub users: u64,
+    /// Sum of the times of all requests of the window, failed ones included, each from its actual start to its
+    /// end, ns; 0: the client does not tell. No user is in two requests at once, so it is at most users × window
+    /// (and what a warm-up left under way).
+    #[serde(default)]
+    pub latency_sum_ns: u64,
 }
 
 impl Outcome {
@@ -66,6 +71,11 @@ impl Outcome {
             iteration: self.iteration.add(&other.iteration)?,
             saturated: self.saturated.saturating_add(other.saturated),
             users: self.users.saturating_add(other.users),
+            // A process that does not tell leaves the sum of all unknown.
+            latency_sum_ns: match (self.latency_sum_ns, other.latency_sum_ns) {
+                (0, _) | (_, 0) => 0,
+                (a, b) => a.saturating_add(b),
+            },
         })
     }
 
@@ -254,6 +264,7 @@ mod tests {
             iteration: histogram(&[5_000, 7_000]),
             saturated: 1,
             users: good,
+            latency_sum_ns: 1_000 * good,
         }
     }
 
@@ -277,6 +288,16 @@ mod tests {
         assert_eq!(sum.window, counts(43, 8));
         assert_eq!(sum.total, counts(45, 8));
         assert_eq!((sum.saturated, sum.users), (2, 43));
+        assert_eq!(sum.latency_sum_ns, 43_000);
+        let silent = Outcome {
+            latency_sum_ns: 0,
+            ..b.clone()
+        };
+        assert_eq!(
+            a.merge(&silent).unwrap().latency_sum_ns,
+            0,
+            "half a sum is none"
+        );
         // The kinds in the order of a request's life; the earlier example.
         assert_eq!(sum.errors, [error(Reset, 1, 9), error(Timeout, 7, 40)]);
         // Both had good ones: no percentile but the greatest. One had: its own. One had ended: the other's.

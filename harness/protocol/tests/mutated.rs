@@ -114,6 +114,7 @@ fn outcome() -> Outcome {
         iteration: Histogram::default(),
         saturated: 0,
         users: 1,
+        latency_sum_ns: 18,
     }
 }
 

@@ -68,7 +68,8 @@ pub mod flag {
         /// The trial saw the port burst only: shorter than a TIME_WAIT cycle (125 s), and its ports ran
         /// short or would have; its throughput is not sustained.
         BURST_ONLY = "burst_only",
-        /// Steal, run-queue pressure or sample gaps beyond their limits.
+        /// Beyond its limit was one of: steal, other programs on the CPUs of client or target while tasks waited,
+        /// time lost to a CPU quota, a gap between samples.
         NOISY = "noisy",
         /// Only the client testifies (foreign URL).
         ONE_ENDED = "one_ended",
@@ -76,6 +77,11 @@ pub mod flag {
         TIME_WAIT_OVERFLOW = "time_wait_overflow",
         /// Client and target shared a core.
         SHARED_CPUS = "shared_cpus",
+        /// The client did not put the asked load on: fewer users ran, or requests began at less than the asked
+        /// rate, whatever the cause. Such a trial never wins a comparison.
+        STARVED = "starved",
+        /// A CPU quota of the client's control groups ran out at least once.
+        THROTTLED = "throttled",
     }
 }
 
@@ -95,7 +101,7 @@ pub struct TimeWait {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
-    /// "requests", "connections", "time_wait_start"
+    /// "client_sums", "little", "requests", "time_wait_start" and so on
     pub name: String,
     /// whether it holds
     pub ok: bool,

@@ -5,6 +5,12 @@
 use yieldpoint_protocol::{Counts, ErrorKind, Outcome, Second, Testimony};
 use yieldpoint_record::Check;
 
+mod little;
+mod time_wait;
+
+pub use little::check_little;
+pub use time_wait::{Balance, check_time_wait};
+
 /// Compares what the client says with itself: sums, order of times between `go` and the moment at
 /// which its outcome was heard.
 #[must_use]
@@ -142,6 +148,7 @@ pub(crate) mod tests {
             total: counts,
             errors: errors
                 .iter()
+                .filter(|e| e.1 > 0)
                 .map(|&(kind, count)| ErrorCount {
                     kind,
                     count,
@@ -161,6 +168,7 @@ pub(crate) mod tests {
             iteration: Histogram::default(),
             saturated: 0,
             users: 1,
+            latency_sum_ns: 0,
         }
     }
 

@@ -1,16 +1,16 @@
 //! Remarks on a trial that leave it ok.
 
 use yieldpoint_protocol::{ErrorKind, Outcome};
-use yieldpoint_record::flag;
 use yieldpoint_terms::SampleSeries;
+
+mod noise;
+mod starved;
+
+pub use noise::of_samples;
+pub use starved::{AskedLoad, starved};
 
 /// A TIME_WAIT entry lives 60 s plus timer granularity; a cycle and its restart need this long.
 pub const WHOLE_CYCLE_NS: u64 = 125_000_000_000;
-
-/// Steal beyond this share of the sampled time makes a trial noisy.
-const STEAL_LIMIT: f64 = 0.05;
-/// A gap of more than this many periods between samples makes a trial noisy.
-const GAP_PERIODS: u64 = 3;
 
 /// What decides whether a trial saw the port burst only.
 #[derive(Clone, Copy, Debug)]
@@ -71,25 +71,6 @@ pub fn refused(o: &Outcome) -> u64 {
         .filter(|e| no_port(e.kind))
         .map(|e| e.count)
         .sum()
-}
-
-/// Flags that the samples give away.
-#[must_use]
-pub fn of_samples(s: &SampleSeries, period_ns: u64) -> Vec<&'static str> {
-    let mut flags = Vec::new();
-    let gap = s
-        .t_ns
-        .windows(2)
-        .any(|w| w[1].saturating_sub(w[0]) > GAP_PERIODS * period_ns);
-    let span = s.t_ns.last().zip(s.t_ns.first()).map_or(0, |(b, a)| b - a);
-    let stolen = rise(s, "cpu_steal_ns").unwrap_or(0) as f64;
-    if gap || (span > 0 && stolen / span as f64 > STEAL_LIMIT) {
-        flags.push(flag::NOISY);
-    }
-    if rise(s, "tcp_time_wait_overflow").is_some_and(|n| n > 0) {
-        flags.push(flag::TIME_WAIT_OVERFLOW);
-    }
-    flags
 }
 
 /// How far a running total rose over the samples.
@@ -190,28 +171,5 @@ mod tests {
         assert_eq!(ports_of("32768\t34767"), Some(2_000));
         assert_eq!(ports_of("9 1"), None);
         assert_eq!(ports_of("many"), None);
-    }
-
-    #[test]
-    fn gaps_and_steal_make_noise() {
-        let series = |t: &[u64], steal: &[i64]| SampleSeries {
-            t_ns: t.to_vec(),
-            columns: [(
-                "cpu_steal_ns".to_owned(),
-                steal.iter().map(|s| Some(*s)).collect(),
-            )]
-            .into(),
-        };
-        assert!(of_samples(&series(&[0, 100, 200], &[0, 0, 0]), 100).is_empty());
-        assert_eq!(
-            of_samples(&series(&[0, 100, 500], &[0, 0, 0]), 100),
-            [flag::NOISY],
-            "gap"
-        );
-        assert_eq!(
-            of_samples(&series(&[0, 100, 200], &[0, 0, 11]), 100),
-            [flag::NOISY],
-            "steal"
-        );
     }
 }

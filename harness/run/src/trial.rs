@@ -1,16 +1,18 @@
 //! One trial, from lab up to lab down.
 
+use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
 use yieldpoint_lab::{Lab, Mode, Network};
 use yieldpoint_protocol::{FromProgram, Job, Outcome, ToProgram, VERSION};
 use yieldpoint_record::{Check, FORMAT, Role, Status, TimeWait, Trial, flag};
-use yieldpoint_sample::{Sampler, Subject, time_wait_count, time_wait_split};
+use yieldpoint_sample::{Sampler, Subject, TargetNet, time_wait_count, time_wait_split};
 use yieldpoint_terms::clock::now_ns;
 use yieldpoint_terms::{Knobs, Value};
 
-use crate::flags::{self, PortUse};
+use crate::checks::Balance;
+use crate::flags::{self, AskedLoad, PortUse};
 use crate::peer::wait_any;
 use crate::plan::PlannedCell;
 use crate::steps::{Running, S, Stop, start};
@@ -217,6 +219,16 @@ fn load(
         target_cpus: cell.target_cpus.cpus().to_vec(),
         port,
         sock_diag: Some(lab.sock_diag().try_clone_to_owned().map_err(sampling)?),
+        target_net: match (lab.network(), &target) {
+            (Network::Veth(_), Some(t)) => Some(TargetNet {
+                pid: t.process.pid,
+                sock_diag: lab
+                    .sock_diag_target()
+                    .try_clone_to_owned()
+                    .map_err(sampling)?,
+            }),
+            _ => None,
+        },
     };
     let sampler = Sampler::start(subject, start_at_ns, PERIOD_NS).map_err(sampling)?;
 
@@ -250,6 +262,8 @@ fn load(
 
     if let Some(outcome) = &row.outcome {
         row.checks = checks::check_outcome(outcome, start_at_ns, heard_at_ns);
+        let little = checks::check_little(outcome, start_at_ns, asked_users(cell));
+        row.checks.extend(little);
     }
 
     if let Some(t) = target {
@@ -269,8 +283,17 @@ fn load(
     }
     // After the testimony: the target has then seen the last connection end.
     if let Some(port) = port {
+        let read_from_ns = now_ns();
         let split = time_wait_split(lab.sock_diag(), port).map_err(sampling)?;
+        let read_to_ns = now_ns();
         time_wait.client = Some(split.client);
+        // In the host's namespace there are connections of others, and of before.
+        if lab.mode() == Mode::Private {
+            let walk = read_from_ns..read_to_ns;
+            let check = balance(row, split.client, walk, lab.network());
+            let check = check.map(checks::check_time_wait);
+            row.checks.extend(check);
+        }
         time_wait.target = Some(match lab.network() {
             Network::Loopback => split.target,
             Network::Veth(_) => {
@@ -281,6 +304,29 @@ fn load(
     }
     row.time_wait = Some(time_wait);
     Ok(())
+}
+
+/// What the TIME_WAIT entries at the client's end are held against; the walk over them took that time.
+fn balance(row: &Trial, entries: u64, walk: Range<u64>, network: Network) -> Option<Balance<'_>> {
+    let rose = |metric| {
+        let samples = row.samples.as_ref()?;
+        flags::rise(samples, metric).map(i64::unsigned_abs)
+    };
+    Some(Balance {
+        entries,
+        read_from_ns: walk.start,
+        read_to_ns: walk.end,
+        outcome: row.outcome.as_ref()?,
+        testimony: row.testimony.as_ref()?,
+        recycled: rose("tcp_time_wait_recycled")?,
+        overflow: rose("tcp_time_wait_overflow")?,
+        resets: rose("tcp_out_rsts")?,
+        sent_again: rose("tcp_retrans_segs")?,
+        at_once: match network {
+            Network::Loopback => true,
+            Network::Veth(link) => link.rate.is_none() && link.delay.0 == 0,
+        },
+    })
 }
 
 /// The result of one process, its histograms readable.
@@ -408,7 +454,7 @@ fn all_flags(cell: &PlannedCell, row: &Trial, outcome: &Outcome) -> Vec<&'static
     let mut all = row
         .samples
         .as_ref()
-        .map(|s| flags::of_samples(s, PERIOD_NS))
+        .map(|s| flags::of_samples(s, PERIOD_NS, shared(cell)))
         .unwrap_or_default();
     let sysctl = |name: &str| row.sysctls.get(name).map(String::as_str);
     let reuse = flags::reuse(
@@ -434,7 +480,34 @@ fn all_flags(cell: &PlannedCell, row: &Trial, outcome: &Outcome) -> Vec<&'static
     if row.testimony.is_some() && shared(cell) {
         all.push(flag::SHARED_CPUS);
     }
+    if flags::starved(asked_load(cell, row, outcome)) {
+        all.push(flag::STARVED);
+    }
     all
+}
+
+/// Users of all processes together.
+fn asked_users(cell: &PlannedCell) -> u64 {
+    // The catalog has checked both; a cell without them is of one user.
+    let knob = |name: &str| cell.cell.knobs.uint(name).unwrap_or(1);
+    let of_process = knob("threads").saturating_mul(knob("users_per_thread"));
+    cell.processes.saturating_mul(of_process)
+}
+
+fn asked_load(cell: &PlannedCell, row: &Trial, o: &Outcome) -> AskedLoad {
+    let knobs = &cell.cell.knobs;
+    let rate = knobs.get("rate").and_then(Value::as_f64);
+    AskedLoad {
+        users: asked_users(cell),
+        ran: o.users,
+        // Each process has the whole job.
+        rate: rate.map(|rate| rate * cell.processes as f64),
+        random: knobs.text("arrival").is_ok_and(|a| a == "poisson"),
+        load_ns: o
+            .window_end_ns
+            .saturating_sub(row.start_at_ns.unwrap_or(o.window_start_ns)),
+        started: o.total.attempts,
+    }
 }
 
 /// Whether client and target may run on the same CPU.

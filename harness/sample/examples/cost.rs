@@ -194,6 +194,7 @@ fn measure(listener: &TcpListener, seconds: u64) -> Result<Cost, Box<dyn Error>>
         target_cpus: vec![0],
         port: Some(listener.local_addr()?.port()),
         sock_diag: Some(open_sock_diag()?),
+        target_net: None,
     };
     let time_wait = time_wait_count(pid)?;
     let sampler = Sampler::start(subject, now_ns(), PERIOD_NS)?;

@@ -27,5 +27,5 @@ mod allocations;
 pub use diag::{TimeWaitSplit, open_sock_diag, time_wait_split};
 pub use metrics::METRICS;
 pub use net::time_wait_count;
-pub use readers::Subject;
+pub use readers::{Subject, TargetNet};
 pub use sampler::{Sampler, SamplerGone};

@@ -13,6 +13,33 @@ pub(crate) struct NetSample {
     pub tcp_ext: Netstat,
 }
 
+impl NetSample {
+    /// What is read of the client's namespace, together with that of the target's own.
+    ///
+    /// What happens to connections is added up, so that it is of both ends as on loopback; the target alone listens
+    /// and drops. TIME_WAIT and sockets in use stay the client's, since its ports are what runs out.
+    pub(crate) fn with_target(&self, there: &Self) -> Self {
+        let add = |a: Option<i64>, b: Option<i64>| a?.checked_add(b?);
+        let (tcp, ext) = (&self.tcp, &self.tcp_ext);
+        Self {
+            sockstat: self.sockstat,
+            tcp: Snmp {
+                active_opens: add(tcp.active_opens, there.tcp.active_opens),
+                passive_opens: add(tcp.passive_opens, there.tcp.passive_opens),
+                attempt_fails: add(tcp.attempt_fails, there.tcp.attempt_fails),
+                estab_resets: add(tcp.estab_resets, there.tcp.estab_resets),
+                retrans_segs: add(tcp.retrans_segs, there.tcp.retrans_segs),
+                out_rsts: add(tcp.out_rsts, there.tcp.out_rsts),
+            },
+            tcp_ext: Netstat {
+                listen_overflows: add(ext.listen_overflows, there.tcp_ext.listen_overflows),
+                listen_drops: add(ext.listen_drops, there.tcp_ext.listen_drops),
+                ..*ext
+            },
+        }
+    }
+}
+
 /// The "TCP:" line of /proc/<pid>/net/sockstat.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sockstat {
@@ -206,6 +233,40 @@ mod tests {
                 "{}",
                 String::from_utf8_lossy(text)
             );
+        }
+    }
+
+    #[test]
+    fn two_namespaces_count_together_and_the_clients_entries_alone() {
+        let sample = |time_wait, drops| NetSample {
+            sockstat: Sockstat {
+                time_wait: Some(time_wait),
+                ..Sockstat::default()
+            },
+            tcp: Snmp {
+                passive_opens: drops,
+                ..Snmp::default()
+            },
+            tcp_ext: Netstat {
+                listen_drops: drops,
+                time_wait_recycled: drops,
+                ..Netstat::default()
+            },
+        };
+        // listen drops of the client's and of the target's namespace, sum: what is not known is not 0
+        let table = [
+            (Some(0), Some(7), Some(7)),
+            (None, Some(7), None),
+            (Some(0), None, None),
+        ];
+        for (here, there, want) in table {
+            let both = sample(3, here).with_target(&sample(40, there));
+            assert_eq!(
+                (both.tcp_ext.listen_drops, both.tcp.passive_opens),
+                (want, want)
+            );
+            assert_eq!(both.tcp_ext.time_wait_recycled, here, "the client's ports");
+            assert_eq!(both.sockstat.time_wait, Some(3));
         }
     }
 

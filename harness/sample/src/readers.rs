@@ -19,7 +19,7 @@ pub struct Subject {
     pub client_pids: Vec<u32>,
     /// the target's process, with its descendants, where it is on this machine
     pub target_pid: Option<u32>,
-    /// a process in the lab's network namespace; in the host's mode, any
+    /// a process in the client's network namespace; in the host's mode, any
     pub net_pid: u32,
     /// CPUs on which the client may run; empty: its busy time is missing
     pub client_cpus: Vec<usize>,
@@ -27,8 +27,19 @@ pub struct Subject {
     pub target_cpus: Vec<usize>,
     /// port on which the target listens (IPv4)
     pub port: Option<u16>,
-    /// a netlink sock_diag socket opened inside the lab; without it, listen queue and states are missing
+    /// a netlink sock_diag socket opened in the client's network namespace; without it, listen queue and states are missing
     pub sock_diag: Option<OwnedFd>,
+    /// the target's network namespace, where it is not the client's
+    pub target_net: Option<TargetNet>,
+}
+
+/// A network namespace of the target alone, at the other end of a veth pair.
+#[derive(Debug)]
+pub struct TargetNet {
+    /// a process in it
+    pub pid: u32,
+    /// a netlink sock_diag socket opened in it
+    pub sock_diag: OwnedFd,
 }
 
 /// Everything that one row is made of.
@@ -37,6 +48,8 @@ pub(crate) struct Seen {
     pub client: TreeSample,
     pub target: TreeSample,
     pub net: NetSample,
+    /// TIME_WAIT entries of the target's own namespace
+    pub target_time_wait: Option<i64>,
     pub machine: MachineSample,
     pub listen: ListenQueue,
     pub states: Option<States>,
@@ -56,6 +69,7 @@ pub(crate) struct Readers {
     sock_diag: Option<OwnedFd>,
     states_pace: Pace,
     port: Option<u16>,
+    target_net: Option<(NetReader, OwnedFd)>,
     buffer: Vec<u8>,
 }
 
@@ -75,6 +89,10 @@ impl Readers {
             sock_diag: subject.sock_diag,
             states_pace: Pace::default(),
             port: subject.port,
+            target_net: subject
+                .target_net
+                .map(|there| Ok::<_, io::Error>((NetReader::open(there.pid)?, there.sock_diag)))
+                .transpose()?,
             buffer: Vec::new(),
         };
         readers.read(Moment {
@@ -89,15 +107,27 @@ impl Readers {
         let buffer = &mut self.buffer;
         let machine = self.machine.read(buffer);
         let diag = self.sock_diag.as_ref().map(AsFd::as_fd);
+        let there = self.target_net.as_ref();
+        let diag_there = there.map(|(_, diag)| diag.as_fd());
+        let net_there = there.map(|(net, _)| net.read(buffer));
+        let net = self.net.read(buffer);
         Seen {
             client: self.client.read(moment, machine.forks, buffer),
             target: self.target.read(moment, machine.forks, buffer),
-            net: self.net.read(buffer),
-            listen: diag
+            net: net_there.map_or(net, |there| net.with_target(&there)),
+            target_time_wait: net_there.and_then(|there| there.sockstat.time_wait),
+            // The target listens in its own namespace, where it has one.
+            listen: diag_there
+                .or(diag)
                 .zip(self.port)
                 .and_then(|(diag, port)| listen_queue(diag, port).ok())
                 .unwrap_or_default(),
-            states: diag.and_then(|diag| self.states_pace.read(moment, || states(diag).ok())),
+            states: diag.and_then(|diag| {
+                self.states_pace.read(moment, || {
+                    let here = states(diag).ok()?;
+                    diag_there.map_or(Some(here), |there| Some(here.plus(states(there).ok()?)))
+                })
+            }),
             throttling: self
                 .cgroup_pace
                 .read(moment, || self.cgroup.read(buffer))
@@ -126,6 +156,11 @@ mod tests {
             target_cpus: vec![0],
             port: Some(listener.local_addr().unwrap().port()),
             sock_diag: Some(crate::open_sock_diag().unwrap()),
+            // Another would need a privilege; what counts here is that reading it needs no memory.
+            target_net: Some(TargetNet {
+                pid,
+                sock_diag: crate::open_sock_diag().unwrap(),
+            }),
         })
         .unwrap();
         // A child that the row finds: a tree that grows needs no memory either.
@@ -151,6 +186,7 @@ mod tests {
             assert!(seen.target.sum.fds.unwrap() > 0);
             assert_eq!(seen.listen.waiting, Some(0));
             assert!(seen.net.sockstat.inuse.is_some());
+            assert!(seen.target_time_wait.is_some());
             assert!(seen.machine.client_set.busy.is_some());
             // What is costly is not read in every row.
             assert_eq!(seen.states.is_some(), edge);

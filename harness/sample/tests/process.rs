@@ -23,6 +23,7 @@ fn subject(client: &Fake, target: Option<&Fake>) -> Subject {
         target_cpus: vec![],
         port: None,
         sock_diag: None,
+        target_net: None,
     }
 }
 

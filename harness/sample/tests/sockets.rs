@@ -66,6 +66,7 @@ fn watch(port: u16, period_ns: u64) -> Sampler {
         target_cpus: vec![],
         port: Some(port),
         sock_diag: Some(open_sock_diag().unwrap()),
+        target_net: None,
     };
     Sampler::start(subject, 0, period_ns).unwrap()
 }

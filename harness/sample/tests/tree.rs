@@ -19,6 +19,7 @@ fn watch(clients: &[&Fake]) -> Sampler {
         target_cpus: vec![],
         port: None,
         sock_diag: None,
+        target_net: None,
     };
     Sampler::start(subject, now_ns() + HOUR_NS, HOUR_NS).unwrap()
 }

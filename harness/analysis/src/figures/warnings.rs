@@ -69,17 +69,14 @@ pub(super) fn warnings(
     out
 }
 
-/// Flag of a trial whose processes a quota stopped.
-const THROTTLED: &str = "throttled";
-
 /// What a flag means for the reader. Others are shown by their name.
 const FLAGS: [(&str, &str); 7] = [
     (
-        STARVED,
+        flag::STARVED,
         "did not reach the users or the rate that were asked for; they are marked, and left out of every comparison.",
     ),
     (
-        THROTTLED,
+        flag::THROTTLED,
         "were held back by a CPU quota: what they lack is not the client's.",
     ),
     (
@@ -88,7 +85,7 @@ const FLAGS: [(&str, &str); 7] = [
     ),
     (
         flag::NOISY,
-        "ran while the machine was busy with something else (steal, run-queue pressure or gaps in the samples).",
+        "ran while the machine was busy with something else (steal, other programs, a CPU quota or gaps in the samples).",
     ),
     (
         flag::SHARED_CPUS,

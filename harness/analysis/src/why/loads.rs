@@ -144,7 +144,9 @@ pub(super) fn noisy_machine(e: &Evidence) -> Option<Cause> {
                 percent(w.min(1.0))
             ))
         ),
-        (None, None) if e.noisy => "samples came late".to_owned(),
+        (None, None) if e.noisy => {
+            "samples came late or a CPU quota held the client back".to_owned()
+        }
         (None, None) => return None,
     };
     Some(Cause {

@@ -52,6 +52,11 @@ const BEHAVIOURS: &[(&str, Status, &str)] = &[
         "closed its stdout where \"end\" was expected",
     ),
     ("exhausts", Status::Error, "no descriptor is left after"),
+    (
+        "claims-more-time",
+        Status::Error,
+        "little: requests took 3600.000 s in all, 1 users had",
+    ),
     ("claims-everything", Status::Error, "client_sums"),
     ("ends-before-it-starts", Status::Error, "client_times"),
     ("ends-tomorrow", Status::Error, "client_times"),
@@ -290,6 +295,30 @@ fn several_processes_are_one_client_and_each_does_the_whole_job() {
         }
     }
     assert_eq!(rows.len(), 2);
+}
+
+#[test]
+fn a_client_that_does_not_put_the_asked_load_on_is_flagged() {
+    let scratch = Scratch::new();
+    // The fake runs one user, whatever is asked; the users of the reference wait for a target that does not answer.
+    let matrix = scratch.matrix(
+        "starved",
+        &format!(
+            "[run]\nrounds = 1\n[knobs]\nclient = [\"honest\", \"reference\"]\nthreads = [1, 2]\nduration = \"400ms\"\nrequest_timeout = \"1s\"\n[axis.load.closed]\n[axis.load.open]\nrate = 500\ntarget.delay = \"300ms\"\n[[exclude]]\nclient = \"honest\"\nload = \"open\"\n[clients.honest]\ncommand = [{:?}, \"honest\"]\n",
+            fake()
+        ),
+    );
+    let out = scratch.output(&["run", matrix.to_str().expect("UTF-8")]);
+    assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
+    let (_, rows) = rows(&scratch, &out);
+    assert_eq!(rows.len(), 6);
+    for row in &rows {
+        assert_eq!(row.status, Status::Ok, "{}: {:?}", row.cell, row.error);
+        let one_of_two = row.cell.contains("client=honest") && row.cell.contains("threads=2");
+        let want = one_of_two || row.cell.contains("load=open");
+        let is = row.flags.iter().any(|f| f == "starved");
+        assert_eq!(is, want, "{}: {:?}", row.cell, row.flags);
+    }
 }
 
 #[test]

@@ -30,6 +30,7 @@ pub struct Recorder {
     connect: Hdr,
     iteration: Hdr,
     saturated: u64,
+    latency_sum_ns: u64,
     last_end_ns: u64,
     // Every user so far ran out of iterations before the window ended.
     ended_by_count: bool,
@@ -57,6 +58,7 @@ impl Recorder {
             connect: Histogram::recorder(),
             iteration: Histogram::recorder(),
             saturated: 0,
+            latency_sum_ns: 0,
             last_end_ns: 0,
             ended_by_count: true,
         })
@@ -90,7 +92,10 @@ impl Recorder {
         self.last_end_ns = end_ns;
         if self.window.holds(end_ns) {
             add(&mut self.in_window);
-            let latency = good.then_some(end_ns.saturating_sub(start_ns));
+            let took_ns = end_ns.saturating_sub(start_ns);
+            // 2^64 ns are 584 years of one thread's users.
+            self.latency_sum_ns = self.latency_sum_ns.saturating_add(took_ns);
+            let latency = good.then_some(took_ns);
             self.seconds.request(end_ns - self.window.start_ns, latency);
             if let Some(ns) = latency {
                 record(&mut self.latency, &mut self.saturated, ns);
@@ -221,6 +226,7 @@ impl Recorder {
             iteration: Histogram::encode(&sum.iteration),
             saturated: sum.saturated,
             users: setup.users() as u64,
+            latency_sum_ns: sum.latency_sum_ns,
         }
     }
 }
@@ -250,6 +256,7 @@ struct Sum {
     connect: Hdr,
     iteration: Hdr,
     saturated: u64,
+    latency_sum_ns: u64,
 }
 
 impl Default for Sum {
@@ -263,6 +270,7 @@ impl Default for Sum {
             connect: Histogram::recorder(),
             iteration: Histogram::recorder(),
             saturated: 0,
+            latency_sum_ns: 0,
         }
     }
 }
@@ -272,6 +280,7 @@ impl Sum {
         add_counts(&mut self.in_window, &thread.in_window);
         add_counts(&mut self.total, &thread.total);
         self.saturated += thread.saturated;
+        self.latency_sum_ns = self.latency_sum_ns.saturating_add(thread.latency_sum_ns);
         for (mine, theirs) in [
             (&mut self.latency, Some(&thread.latency)),
             (&mut self.latency_intended, thread.latency_intended.as_ref()),

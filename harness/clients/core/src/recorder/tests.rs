@@ -30,6 +30,8 @@ struct Ended {
     at_ns: u64,
     /// of a good one
     latency_ns: Option<u64>,
+    /// of any
+    took_ns: u64,
 }
 
 const S: u64 = SECOND_NS;
@@ -83,6 +85,7 @@ fn three_threads_against_a_recount() {
                 all.push(Ended {
                     at_ns: now,
                     latency_ns: ok.then_some(now - start),
+                    took_ns: now - start,
                 });
             }
             recorder.stopped(&VirtualUser::new(&setup, window));
@@ -112,6 +115,12 @@ fn three_threads_against_a_recount() {
         assert!(
             o.total.attempts > o.window.attempts,
             "the test has warm-up and overhang"
+        );
+        let took = all.iter().filter(|e| window.holds(e.at_ns));
+        assert_eq!(
+            o.latency_sum_ns,
+            took.map(|e| e.took_ns).sum::<u64>(),
+            "good and failed ones of the window, seed {seed}"
         );
         assert_eq!(
             (o.window_start_ns, o.window_end_ns),
