@@ -3,4 +3,5 @@
 mod common;
 mod faults;
 mod lifecycle;
+mod link;
 mod resume;
