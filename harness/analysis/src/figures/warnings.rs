@@ -3,7 +3,7 @@
 use yieldpoint_record::{Manifest, Role, Status, Trial, flag};
 
 use crate::controls::Floor;
-use crate::grid::{STARVED, has_flag};
+use crate::grid::has_flag;
 use crate::repeated::Rule;
 use crate::stats::ROUNDS_FOR_AN_INTERVAL;
 use crate::{histograms, text};
