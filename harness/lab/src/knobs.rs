@@ -47,6 +47,21 @@ pub const KNOBS: &[Knob] = &[
         "Soft limit of open descriptors of client and of target, each; default: the hard limit of the caller.",
     ),
     Knob::optional(
+        "lab.memory",
+        Kind::Int {
+            min: 8,
+            max: 1 << 20,
+        },
+        "Most memory of each client process in MiB: what it can write to privately, allocated or mapped, whether touched or not, stacks of threads included (RLIMIT_DATA). For experiments with clients that run out of it; default: unlimited.",
+    ),
+    Knob::int(
+        "lab.disturb",
+        0,
+        0,
+        64,
+        "Busy processes on each CPU of client and target, beside them, which end with the trial. For experiments with a noisy machine: the scheduler gives each of k busy programs a k-th of a CPU.",
+    ),
+    Knob::optional(
         "lab.cpus.client",
         Kind::Text,
         "CPUs of the client (\"0\", \"1-3\", \"0,2\"); default: the first of two, or half of what is left after one for the runner.",

@@ -59,6 +59,8 @@ pub struct Spawn {
     pub cpus: Option<CpuSet>,
     /// soft limit of open descriptors; `None`: the hard limit
     pub nofile: Option<u64>,
+    /// limit of private writable memory, MiB; `None`: as it is
+    pub memory_mib: Option<u64>,
     /// working directory; `None`: that of the runner
     pub cwd: Option<PathBuf>,
     /// the network namespace it is in, where the lab has two
@@ -286,6 +288,7 @@ impl Lab {
             env: cmd.env.clone(),
             cpus: cmd.cpus.clone(),
             nofile: cmd.nofile,
+            memory_mib: cmd.memory_mib,
             cwd: cmd.cwd.clone(),
             side: cmd.side,
         });

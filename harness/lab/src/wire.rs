@@ -59,6 +59,8 @@ pub struct Order {
     pub cpus: Option<CpuSet>,
     /// soft limit of descriptors; `None`: the hard limit
     pub nofile: Option<u64>,
+    /// limit of private writable memory, MiB; `None`: as it is
+    pub memory_mib: Option<u64>,
     /// working directory; `None`: that of the runner
     pub cwd: Option<PathBuf>,
     /// the network namespace it is in

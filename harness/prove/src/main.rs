@@ -6,6 +6,7 @@ mod ports;
 mod power;
 mod runs;
 mod statement;
+mod verdicts;
 
 use std::process::ExitCode;
 
@@ -31,6 +32,8 @@ enum Proof {
     Alarms(alarms::Args),
     /// Power: a target that got 5 % slower, looked for 50 times
     Power(power::Args),
+    /// The verdicts: causes are injected, with parameters drawn from a seed
+    Verdicts(verdicts::Args),
 }
 
 impl Proof {
@@ -40,6 +43,7 @@ impl Proof {
             Self::Latency(args) => latency::prove(args),
             Self::Alarms(args) => alarms::prove(args),
             Self::Power(args) => power::prove(args),
+            Self::Verdicts(args) => verdicts::prove(args),
         }
     }
 }

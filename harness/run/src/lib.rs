@@ -6,6 +6,7 @@ mod catalog;
 mod checks;
 mod compare;
 mod describe;
+mod disturb;
 mod flags;
 mod logs;
 mod machine;

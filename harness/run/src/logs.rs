@@ -9,9 +9,12 @@ use std::thread::JoinHandle;
 /// Kept of one program of one trial; the rest is read and thrown away, so that the program never blocks.
 const CAP: usize = 256 * 1024;
 
+/// Of the last line, for the reason of a row: this many bytes at most.
+const LAST_WORDS: usize = 200;
+
 /// A log being written. The file is made with the first byte: most programs say nothing.
 pub struct Log {
-    copier: JoinHandle<()>,
+    copier: JoinHandle<Vec<u8>>,
 }
 
 /// Starts a log; the descriptor is the program's stderr.
@@ -24,18 +27,30 @@ pub fn start(path: PathBuf) -> io::Result<(Log, OwnedFd)> {
 }
 
 impl Log {
-    /// Waits until every holder of the descriptor is gone, which the end of the lab guarantees.
-    pub fn finish(self) {
+    /// Waits until every holder of the descriptor is gone, which the end of the lab guarantees, and returns
+    /// the last line, if there is one.
+    pub fn finish(self) -> Option<String> {
         // A copier does not panic; if it did, only a log would be lost.
-        let _ = self.copier.join();
+        last_line(&self.copier.join().unwrap_or_default())
     }
 }
 
-fn copy(mut from: PipeReader, path: &std::path::Path) {
+/// The last line that is not blank, as far as it is in `end`.
+fn last_line(end: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(end);
+    let line = text.lines().map(str::trim).rfind(|l| !l.is_empty())?;
+    Some(line.to_owned())
+}
+
+/// Copies to the file, and returns the last bytes.
+fn copy(mut from: PipeReader, path: &std::path::Path) -> Vec<u8> {
     let mut buffer = [0; 8192];
     let mut file: Option<File> = None;
     let mut kept = 0;
+    let mut end: Vec<u8> = Vec::new();
     while let Ok(n @ 1..) = from.read(&mut buffer) {
+        end.extend_from_slice(&buffer[n.saturating_sub(LAST_WORDS)..n]);
+        end.drain(..end.len().saturating_sub(LAST_WORDS));
         if kept == CAP {
             continue;
         }
@@ -49,6 +64,24 @@ fn copy(mut from: PipeReader, path: &std::path::Path) {
         let _ = f.write_all(&buffer[..take]);
         if kept == CAP {
             let _ = f.write_all(b"\n[cut here: more than 256 KiB]\n");
+        }
+    }
+    end
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_words_are_the_last_line() {
+        for (text, want) in [
+            ("", None),
+            ("\n \n", None),
+            ("one", Some("one")),
+            ("one\ntwo\n\n", Some("two")), // blank lines say nothing
+        ] {
+            assert_eq!(last_line(text.as_bytes()).as_deref(), want, "{text:?}");
         }
     }
 }

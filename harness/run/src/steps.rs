@@ -52,14 +52,24 @@ pub struct Running {
     pub log: Log,
 }
 
+/// What a program may have of the machine.
+#[derive(Clone, Copy)]
+pub struct Share<'a> {
+    /// its CPUs
+    pub cpus: &'a CpuSet,
+    /// soft limit of descriptors; `None`: the hard limit
+    pub nofile: Option<u64>,
+    /// limit of memory, MiB; `None`: none
+    pub memory_mib: Option<u64>,
+}
+
 /// Starts a program and hears who it is. `process` is its name in the lab: "target", "client", or
 /// "client-2" and so on where a client is several processes.
 pub fn start(
     lab: &mut Lab,
     process: &str,
     program: &Program,
-    cpus: &CpuSet,
-    nofile: Option<u64>,
+    share: Share,
     log: &Path,
     cancel: Option<BorrowedFd>,
 ) -> Result<Running, Stop> {
@@ -77,8 +87,9 @@ pub fn start(
         env: std::env::vars_os()
             .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))
             .collect(),
-        cpus: Some(cpus.clone()),
-        nofile,
+        cpus: Some(share.cpus.clone()),
+        nofile: share.nofile,
+        memory_mib: share.memory_mib,
         cwd: None,
         side: match role {
             "target" => Side::Target,

@@ -15,7 +15,7 @@ use crate::checks::Balance;
 use crate::flags::{self, AskedLoad, PortUse};
 use crate::peer::wait_any;
 use crate::plan::PlannedCell;
-use crate::steps::{Running, S, Stop, start};
+use crate::steps::{Running, S, Share, Stop, start};
 use crate::{checks, runner::Live};
 
 /// Distance of two samples.
@@ -115,8 +115,25 @@ fn measure(
     let result = inside(&mut lab, cell, place, around, row, &mut logs);
     // Logs end when their writers do: first the lab, then the logs.
     let down = lab.down().map_err(|e| Stop::error(format!("lab: {e}")));
-    logs.into_iter().for_each(crate::logs::Log::finish);
-    result.and(down)
+    let said: Vec<(&str, String)> = logs
+        .into_iter()
+        .filter_map(|(role, log)| Some((role, log.finish()?)))
+        .collect();
+    result
+        .map_err(|stop| with_last_words(stop, &said))
+        .and(down)
+}
+
+/// An error names whoever failed first; what it last wrote to its log often says why.
+fn with_last_words(stop: Stop, said: &[(&str, String)]) -> Stop {
+    let Stop::Error(why) = stop else {
+        return stop;
+    };
+    let of_it = said.iter().find(|(role, _)| why.starts_with(role));
+    match of_it.filter(|(_, line)| !why.contains(line.as_str())) {
+        Some((_, line)) => Stop::Error(format!("{why}; its log ends: {line}")),
+        None => Stop::Error(why),
+    }
 }
 
 fn inside(
@@ -125,7 +142,7 @@ fn inside(
     place: Place,
     around: &mut Surroundings,
     row: &mut Trial,
-    logs: &mut Vec<crate::logs::Log>,
+    logs: &mut Vec<(&'static str, crate::logs::Log)>,
 ) -> Result<(), Stop> {
     let log = |who: &str| around.logs.join(format!("{:04}-{who}.log", place.order));
     let cancel = around.cancel;
@@ -137,8 +154,11 @@ fn inside(
             lab,
             "target",
             program,
-            &cell.target_cpus,
-            cell.nofile,
+            Share {
+                cpus: &cell.target_cpus,
+                nofile: cell.nofile,
+                memory_mib: None,
+            },
             &log("target"),
             cancel,
         )?;
@@ -165,8 +185,11 @@ fn inside(
             lab,
             &process,
             &cell.client,
-            &cell.client_cpus,
-            cell.nofile,
+            Share {
+                cpus: &cell.client_cpus,
+                nofile: cell.nofile,
+                memory_mib: cell.memory_mib,
+            },
             &log,
             cancel,
         )?;
@@ -175,6 +198,8 @@ fn inside(
         ready.map(|_| ())
     });
 
+    // Last of all, so that they slow nobody's start.
+    let ready = ready.and_then(|()| crate::disturb::start(lab, cell, around.lab));
     let result = ready.and_then(|()| {
         load(
             lab,
@@ -190,7 +215,7 @@ fn inside(
         clients.iter_mut().for_each(|c| c.dismiss(lab));
         target.iter_mut().for_each(|t| t.dismiss(lab));
     }
-    logs.extend(clients.into_iter().chain(target).map(|p| p.log));
+    logs.extend(clients.into_iter().chain(target).map(|p| (p.role, p.log)));
     result
 }
 

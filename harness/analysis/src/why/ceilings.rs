@@ -11,6 +11,7 @@ use yieldpoint_protocol::ErrorKind;
 
 use super::evidence::Evidence;
 use super::reference::Reference;
+use super::search::{PORT_SEARCH, Searches};
 use crate::text;
 
 /// TIME_WAIT lasts 60 s and up to a step of the kernel's timers more: 60.1 to 62.0 s were seen at 250 ticks a
@@ -48,6 +49,7 @@ pub(crate) struct Known {
     one_user: HashMap<String, Mean>,
     /// by `client_key`: the cells by number of users
     cpu: HashMap<String, BTreeMap<u64, Mean>>,
+    searches: Searches,
 }
 
 #[derive(Clone, Debug)]
@@ -96,6 +98,7 @@ impl Known {
             if e.control || !sound(e) {
                 continue;
             }
+            known.searches.add(e);
             if let Some(x) = e.course.sustained_per_s {
                 let of_key = rates.entry((&e.target_key, &e.client)).or_default();
                 of_key.entry(&e.cell).or_default().add(&e.cell, x);
@@ -155,6 +158,7 @@ fn sound(e: &Evidence) -> bool {
 pub(crate) fn ceilings(e: &Evidence, known: &Known) -> Vec<Ceiling> {
     let mut all: Vec<Ceiling> = [
         ports(e),
+        port_search(e, known),
         users(e, known),
         target(e, known),
         client_cpu(e, known),
@@ -172,7 +176,7 @@ pub(crate) fn ceilings(e: &Evidence, known: &Known) -> Vec<Ceiling> {
 /// Whether the trial did better than an estimate from other cells, by more than rounds differ. What the
 /// kernel or the asker sets is no estimate: there an excess must be seen.
 fn refuted(c: &Ceiling, e: &Evidence) -> bool {
-    let estimate = matches!(c.kind, USERS | TARGET | CLIENT_CPU);
+    let estimate = matches!(c.kind, USERS | TARGET | CLIENT_CPU | PORT_SEARCH);
     estimate && e.lasting_per_s().is_some_and(|x| x > 1.05 * c.per_s)
 }
 
@@ -214,6 +218,11 @@ fn ports(e: &Evidence) -> Option<Ceiling> {
             requests_text(requests),
         ),
     })
+}
+
+fn port_search(e: &Evidence, known: &Known) -> Option<Ceiling> {
+    let share = e.client_closes.filter(|p| *p >= CLOSES_THAT_COUNT)?;
+    known.searches.ceiling(e, share)
 }
 
 fn requests_text(n: f64) -> String {

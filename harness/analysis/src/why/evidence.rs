@@ -24,6 +24,7 @@ pub(crate) struct Times {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Evidence {
     pub cell: String,
+    pub round: u32,
     pub client: String,
     /// run for a ceiling: the reference client
     pub reference: bool,
@@ -107,15 +108,16 @@ pub(crate) struct Evidence {
     pub link_used_bit_per_s: Option<f64>,
     /// time stolen by the hypervisor, share of one CPU
     pub steal: Option<f64>,
-    /// what neither client nor target used of the CPUs of one of them, the worse of both, 0–1
+    /// what neither client nor target nor the network used of the CPUs of one of them, the worse of both, 0–1
     pub others: Option<f64>,
-    /// share of the time in which some task of the machine waited for a CPU
+    /// time in which threads of that end could run and had no CPU ÷ the window, added up over its threads
     pub waited: Option<f64>,
     pub noisy: bool,
     pub shared_cpus: bool,
 }
 
-/// On a quiet machine others use less than this share of a program's CPUs, and tasks wait for less of the time.
+/// On a quiet machine others use less than this share of a program's CPUs, and it waits for them for less of the
+/// time.
 const OTHERS: f64 = 0.15;
 const WAITED: f64 = 0.10;
 /// Most that a segment of an MTU of 1,500 carries, and its headers of Ethernet, IP and TCP with timestamps.
@@ -221,11 +223,22 @@ impl Evidence {
             let whole = set.filter(|_| set == used);
             share(samples.growth(metric), whole)
         };
+        let shared = has(flag::SHARED_CPUS);
+        let crowd = [
+            ("client", "target", client_set),
+            ("target", "client", target_set),
+        ]
+        .into_iter()
+        .filter_map(|(end, other, set)| {
+            crowd(&samples, window_s, end, shared.then_some(other), set?)
+        })
+        .max_by(|a, b| a.weight().total_cmp(&b.weight()));
         let client_cpu_ns = samples.growth("client_cpu_ns");
         let good = outcome.window.good as f64;
         let keepalive_limit = asked.keepalive_limit();
         Some(Self {
             cell: trial.cell.clone(),
+            round: trial.round,
             client: asked.text("client").unwrap_or_default().to_owned(),
             reference: trial.role == Role::Ceiling,
             control: trial.role == Role::Control,
@@ -292,36 +305,10 @@ impl Evidence {
                     .map(|s| bytes * 8.0 / s)
             }),
             steal: samples.growth("cpu_steal_ns").map(|ns| ns / 1e9 / window_s),
-            others: {
-                let shared = has(flag::SHARED_CPUS);
-                let ends = [
-                    (
-                        "client_set_busy_ns",
-                        "client_cpu_ns",
-                        "target_cpu_ns",
-                        client_set,
-                    ),
-                    (
-                        "target_set_busy_ns",
-                        "target_cpu_ns",
-                        "client_cpu_ns",
-                        target_set,
-                    ),
-                ];
-                let of_set = |(busy, own, other, cores): (&str, &str, &str, Option<f64>)| {
-                    let mut rest = samples.growth(busy)? - samples.growth(own)?;
-                    if shared {
-                        rest -= samples.growth(other)?;
-                    }
-                    Some((rest / 1e9 / window_s / cores?).max(0.0))
-                };
-                ends.into_iter().filter_map(of_set).max_by(f64::total_cmp)
-            },
-            waited: samples
-                .growth("cpu_pressure_us")
-                .map(|us| us / 1e6 / window_s),
+            others: crowd.map(|c| c.others),
+            waited: crowd.and_then(|c| c.waited),
             noisy: has(flag::NOISY),
-            shared_cpus: has(flag::SHARED_CPUS),
+            shared_cpus: shared,
             course,
         })
     }
@@ -329,6 +316,13 @@ impl Evidence {
     /// Failed requests of these kinds.
     pub fn failed(&self, kinds: &[ErrorKind]) -> f64 {
         kinds.iter().filter_map(|k| self.errors.get(k)).sum()
+    }
+
+    /// Requests that reached the target. One that found no port or no descriptor never did, and is tried again
+    /// at once: beside them any failure at the target would look rare.
+    pub fn reached(&self) -> f64 {
+        let before = self.errors.iter().filter(|(k, _)| k.before_sending());
+        self.attempts - before.map(|(_, n)| n).sum::<f64>()
     }
 
     /// Share of the users' time that is response time, by Little's law; `None` where requests failed: their
@@ -364,6 +358,44 @@ impl Evidence {
     pub fn lasting_per_s(&self) -> Option<f64> {
         self.course.sustained_per_s.or(self.good_per_s)
     }
+}
+
+/// What others took of the CPUs of one end.
+#[derive(Clone, Copy, Debug)]
+struct Crowd {
+    others: f64,
+    waited: Option<f64>,
+}
+
+impl Crowd {
+    /// Orders the two ends: both are needed, CPU that others used and threads that waited for it.
+    fn weight(&self) -> f64 {
+        let waited = self.waited.map_or(f64::INFINITY, |w| w / WAITED);
+        (self.others / OTHERS).min(waited)
+    }
+}
+
+/// `other`: the program that runs on the same CPUs, if it does. Soft interrupts serve the network, which is the
+/// load itself. Where the scheduler keeps no account of a program's waits, that of the machine stands in.
+fn crowd(
+    samples: &Sampled,
+    window_s: f64,
+    end: &str,
+    other: Option<&str>,
+    cores: f64,
+) -> Option<Crowd> {
+    let of = |end: &str, metric: &str| samples.growth(&format!("{end}_{metric}"));
+    let mut rest = of(end, "set_busy_ns")? - of(end, "cpu_ns")?;
+    rest -= of(end, "set_softirq_ns").unwrap_or(0.0);
+    if let Some(other) = other {
+        rest -= of(other, "cpu_ns")?;
+    }
+    let own = of(end, "run_wait_ns").map(|ns| ns / 1e9 / window_s);
+    let machine = || Some(samples.growth("cpu_pressure_us")? / 1e6 / window_s);
+    Some(Crowd {
+        others: (rest / 1e9 / window_s / cores).max(0.0),
+        waited: own.or_else(machine),
+    })
 }
 
 /// Seconds from `go` to the end of the target's course.

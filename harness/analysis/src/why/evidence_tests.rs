@@ -128,3 +128,38 @@ fn loads_of_one_target_are_comparable_and_other_targets_are_not() {
     assert_eq!(other.target_key, base.target_key);
     assert_ne!(other.client_key, base.client_key);
 }
+
+#[test]
+fn others_count_where_a_program_waits_for_its_cpu() {
+    // ms of the window of 2 s: busy, own CPU, soft interrupts, waits of its threads → others, waited, crowded?
+    let table = [
+        // A busy program beside it has half of the CPU, and the client waits for it.
+        ([2_000, 1_000, 0, 1_000], 0.5, 0.5, true),
+        // Soft interrupts are the network, which is the load.
+        ([2_000, 1_000, 900, 1_000], 0.05, 0.5, false),
+        // Something runs whenever the client sleeps: it waits for nothing.
+        ([2_000, 200, 0, 20], 0.9, 0.01, false),
+        // Threads of the client wait for one another.
+        ([2_000, 1_950, 0, 14_000], 0.025, 7.0, false),
+    ];
+    for (ms, others, waited, crowded) in table {
+        let e = of(|t| {
+            let samples = t.samples.as_mut().unwrap();
+            let names = [
+                "client_set_busy_ns",
+                "client_cpu_ns",
+                "client_set_softirq_ns",
+                "client_run_wait_ns",
+            ];
+            let last = samples.t_ns.len() as i64 - 1;
+            for (name, ms) in names.into_iter().zip(ms) {
+                // The samples reach over the whole window.
+                let rising = (0..=last).map(|i| Some(ms * 1_000_000 * i / last));
+                samples.columns.insert(name.into(), rising.collect());
+            }
+        });
+        let near = |got: Option<f64>, want: f64| (got.unwrap() - want).abs() < 0.02 * want.max(1.0);
+        assert!(near(e.others, others) && near(e.waited, waited), "{e:?}");
+        assert_eq!(e.crowded(), crowded, "{ms:?}");
+    }
+}

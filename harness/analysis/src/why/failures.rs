@@ -10,8 +10,10 @@ use crate::text;
 
 /// Resident memory of the client is the machine's limit from this share on.
 const MEMORY: f64 = 0.80;
-/// A SYN that was dropped is sent again after 1 s, so such connects take longer than this, s.
+/// A SYN that was dropped is sent again after 1 s (RFC 6298, section 2), so such connects take longer than this, s.
 const SYN_AGAIN_S: f64 = 0.9;
+/// Dropped connects bind if their users spend this share of the time waiting for the next SYN.
+const LOST: f64 = 0.10;
 
 pub(super) fn fd_limit(e: &Evidence) -> Option<Cause> {
     let failed = e.failed(&[FdLimit]);
@@ -46,8 +48,10 @@ pub(super) fn accept_queue(e: &Evidence) -> Option<Cause> {
     let drops = e.listen_drops.filter(|d| *d > 0.0)?;
     let slow = e.connect_p99_s.is_some_and(|s| s >= SYN_AGAIN_S);
     let timed_out = e.failed(&[ConnectTimeout]);
-    // A few drops at the start, when all users connect at once, bind nothing afterwards.
-    if drops < NOTABLE * e.connections && !slow && timed_out < NOTABLE * e.attempts {
+    // A user whose SYN was dropped does nothing for a second, while the others go on: of many users most may
+    // wait, however few of all connects were dropped. A few drops at the start bind nothing afterwards.
+    let lost = e.users.map(|u| drops * 1.0 / (u * e.window_s));
+    if lost.is_none_or(|l| l < LOST) && !slow && timed_out < NOTABLE * e.attempts {
         return None;
     }
     let queue = match (e.listen_queue_peak, e.backlog) {
@@ -65,9 +69,13 @@ pub(super) fn accept_queue(e: &Evidence) -> Option<Cause> {
     Some(Cause {
         kind: "accept_queue",
         evidence: format!(
-            "{} connects dropped at the accept queue for {} opened{queue}{wait}",
+            "{} connects dropped at the accept queue for {} opened{queue}{wait}{}",
             text::counted(drops),
-            text::counted(e.connections)
+            text::counted(e.connections),
+            lost.map_or_else(String::new, |l| format!(
+                "; a second each, {} of the users' time",
+                percent(l.min(1.0))
+            ))
         ),
         remedy: "Raise target.backlog and net.core.somaxconn together, or let the target accept faster (more workers)."
             .to_owned(),
@@ -77,7 +85,8 @@ pub(super) fn accept_queue(e: &Evidence) -> Option<Cause> {
 pub(super) fn target_errors(e: &Evidence) -> Option<Cause> {
     let kinds = [BadStatus, BadLength, Reset, ClosedEarly, Protocol];
     let failed = e.failed(&kinds);
-    (failed >= NOTABLE * e.attempts && failed > 0.0).then(|| {
+    let reached = e.reached();
+    (failed >= NOTABLE * reached && failed > 0.0).then(|| {
         let each: Vec<String> = kinds
             .iter()
             .filter_map(|k| e.errors.get(k).map(|n| (k, n)))
@@ -86,9 +95,9 @@ pub(super) fn target_errors(e: &Evidence) -> Option<Cause> {
         Cause {
             kind: "target_errors",
             evidence: format!(
-                "{} of {} requests failed at the target: {}",
-                percent(failed / e.attempts),
-                text::counted(e.attempts),
+                "{} of {} requests that reached the target failed there: {}",
+                percent(failed / reached),
+                text::counted(reached),
                 each.join(", ")
             ),
             remedy: "Read the target's log; only good requests count, so its failures are what bounds them."

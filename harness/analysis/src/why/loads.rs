@@ -140,8 +140,8 @@ pub(super) fn noisy_machine(e: &Evidence) -> Option<Cause> {
             "others used {} of the CPUs of client or target{}",
             percent(s.min(1.0)),
             e.waited.map_or_else(String::new, |w| format!(
-                ", and tasks waited for a CPU in {} of the time",
-                percent(w.min(1.0))
+                ", for which its threads waited {} of the time",
+                percent(w)
             ))
         ),
         (None, None) if e.noisy => {

@@ -8,9 +8,11 @@ mod ceilings;
 mod evidence;
 mod failures;
 mod loads;
+mod memory;
 mod phases;
 mod ports;
 mod reference;
+mod search;
 mod series;
 mod verdict;
 
@@ -52,9 +54,13 @@ pub(crate) fn explain(
         .map(|(trial, times)| Evidence::of(manifest, trial, times))
         .collect();
     let known = Known::of(evidence.iter().flatten());
-    let one = |e: Option<Evidence>| {
+    let one = |(trial, e): (&Trial, Option<Evidence>)| {
         let Some(e) = e else {
-            return Why::default();
+            // A trial that was not measured has no evidence, but its error may name the cause itself.
+            return Why {
+                verdict: memory::client_memory(trial).map(Verdict::of),
+                ..Why::default()
+            };
         };
         let ceilings = ceilings::ceilings(&e, &known);
         let verdict = verdict::verdict(&e, &ceilings);
@@ -67,6 +73,6 @@ pub(crate) fn explain(
             phases: e.course.phases,
         }
     };
-    let whys = evidence.into_iter().map(one).collect();
+    let whys = trials.iter().zip(evidence).map(one).collect();
     (whys, known.references())
 }

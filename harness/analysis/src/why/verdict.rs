@@ -34,6 +34,12 @@ pub(crate) struct Verdict {
 }
 
 impl Verdict {
+    /// A cause that needs no judgement of others.
+    pub fn of(cause: Cause) -> Self {
+        Self {
+            causes: vec![cause],
+        }
+    }
     /// "ports_exhausted", or two joined by a comma.
     pub fn name(&self) -> String {
         self.joined(",", |c| c.kind)
@@ -52,24 +58,24 @@ impl Verdict {
 /// Judges a trial; `ceilings` are its bounds, the least first.
 pub(crate) fn verdict(e: &Evidence, ceilings: &[Ceiling]) -> Verdict {
     let ports = ports_exhausted(e, ceilings).or_else(|| port_search(e, ceilings));
-    let failed = [
-        fd_limit(e),
-        accept_queue(e),
-        target_errors(e),
-        client_memory(e),
-    ];
-    let mut causes: Vec<Cause> = ports
-        .into_iter()
+    // A request that fails at once is tried again at once, which burns the client's CPU and nobody else's.
+    let burning = [fd_limit(e), client_memory(e)];
+    let (of_ports, burns) = (ports.is_some(), burning.iter().any(Option::is_some));
+    let failed = [accept_queue(e), target_errors(e)];
+    let mut causes: Vec<Cause> = (ports.into_iter())
+        .chain(burning.into_iter().flatten())
         .chain(failed.into_iter().flatten())
         .collect();
     if causes.is_empty() {
         causes.extend(pacing(e, ceilings));
     }
-    if causes.is_empty() {
+    // What is full stands beside failures: a failed request frees neither a link nor a CPU. Only the ports explain
+    // all of it: a trial that burned them had bursts, and their averages say nothing.
+    if !of_ports && !causes.iter().any(|c| c.kind == "pacing") {
         let loads = [
             bandwidth(e),
             keepalive_limit(e),
-            client_cpu(e, ceilings),
+            client_cpu(e, ceilings).filter(|_| !burns),
             target_cpu(e, ceilings),
         ];
         causes.extend(loads.into_iter().flatten());

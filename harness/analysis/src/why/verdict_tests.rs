@@ -198,7 +198,7 @@ fn each_cause_is_named_and_nothing_is_guessed() {
             e.others = Some(0.82);
             e.waited = Some(0.99);
         }),
-        // Interrupts keep a set busy without a task that waits.
+        // Others use CPU that nobody here waits for.
         ("target_latency", |e| {
             e.others = Some(0.2);
             e.waited = Some(0.02);
@@ -275,6 +275,35 @@ fn failures_name_what_failed() {
         // Two causes at once.
         ("ports_exhausted,target_errors", |e| {
             e.errors = [(AddressNotAvailable, 4_000.0), (BadStatus, 4_000.0)].into();
+        }),
+        // Failures of ports are tried again at once: one in three of what reached the target failed there.
+        ("ports_exhausted,target_errors", |e| {
+            e.attempts = 1_000_000.0;
+            e.errors = [(AddressNotAvailable, 997_000.0), (BadStatus, 1_000.0)].into();
+        }),
+        // A full link, of whose responses some are failures.
+        ("target_errors,bandwidth", |e| {
+            e.errors = [(BadStatus, 4_000.0)].into();
+            e.link_bit_per_s = Some(1e8);
+            e.link_used_bit_per_s = Some(9.7e7);
+        }),
+        // Users without a descriptor burn the client's CPU, not the target's.
+        ("fd_limit", |e| {
+            e.errors = [(FdLimit, 39_000.0)].into();
+            e.client_cpu = Some(1.0);
+        }),
+        ("fd_limit,target_cpu", |e| {
+            e.errors = [(FdLimit, 39_000.0)].into();
+            (e.client_cpu, e.target_cpu) = (Some(1.0), Some(0.99));
+        }),
+        // 100 users for 10 s: 20 drops took 2 % of their time, 200 took a fifth.
+        ("target_latency", |e| {
+            (e.users, e.good_per_s) = (Some(100.0), Some(100_000.0));
+            e.listen_drops = Some(20.0);
+        }),
+        ("accept_queue", |e| {
+            (e.users, e.good_per_s) = (Some(100.0), Some(100_000.0));
+            e.listen_drops = Some(200.0);
         }),
         ("accept_queue,target_errors", |e| {
             e.listen_drops = Some(300.0);

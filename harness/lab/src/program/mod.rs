@@ -10,6 +10,7 @@ mod netlink;
 mod orphans;
 mod os;
 mod spawner;
+mod spin;
 mod traffic;
 mod veth;
 
@@ -24,6 +25,7 @@ pub fn main() -> ExitCode {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let order = match args.as_slice() {
         ["traffic"] => return traffic::exchange(),
+        ["spin", seconds] => return spin::spin(seconds),
         ["--version"] => {
             println!("yieldpoint-lab {}", env!("CARGO_PKG_VERSION"));
             return ExitCode::SUCCESS;

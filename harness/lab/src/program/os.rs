@@ -54,6 +54,8 @@ pub struct Surroundings {
     pub cpus: Option<CpuSet>,
     /// limits of descriptors
     pub nofile: Rlimit,
+    /// limit of private writable memory; `None`: as it is
+    pub memory: Option<Rlimit>,
     /// pid of the process that forks
     pub parent: Option<Pid>,
     /// the network namespace to enter; `None`: that of the process that forks
@@ -78,6 +80,9 @@ pub fn prepare(command: &mut Command, surroundings: Surroundings) {
             rustix::thread::sched_setaffinity(None, &cpus.as_mask())?;
         }
         setrlimit(Resource::Nofile, surroundings.nofile)?;
+        if let Some(memory) = surroundings.memory {
+            setrlimit(Resource::Data, memory)?;
+        }
         // The standard library hands our mask down, and we block SIGCHLD.
         SigSet::empty().thread_set_mask()?;
         Ok(())

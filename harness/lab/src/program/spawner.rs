@@ -50,6 +50,7 @@ impl Spawner {
             check_cpus(cpus, available)?;
         }
         let nofile = limit(getrlimit(Resource::Nofile), order.nofile)?;
+        let memory = memory(getrlimit(Resource::Data), order.memory_mib)?;
         let mut command = Command::new(program);
         command
             .args(args)
@@ -66,6 +67,7 @@ impl Spawner {
         let surroundings = Surroundings {
             cpus: order.cpus.clone(),
             nofile,
+            memory,
             parent: Some(getpid()),
             network: match order.side {
                 Side::Client => None,
@@ -150,6 +152,24 @@ fn limit(now: Rlimit, wanted: Option<u64>) -> Result<Rlimit, String> {
     }
 }
 
+/// The limit of memory to set, if one is asked for; nothing may raise it again.
+fn memory(now: Rlimit, wanted_mib: Option<u64>) -> Result<Option<Rlimit>, String> {
+    let Some(mib) = wanted_mib else {
+        return Ok(None);
+    };
+    let wanted = mib.saturating_mul(1 << 20);
+    match now.maximum {
+        Some(hard) if wanted > hard => Err(format!(
+            "memory {mib} MiB is above the hard limit: expected at most {} MiB; raise it (ulimit -Hd) before yieldpoint starts, or ask for less",
+            hard >> 20
+        )),
+        _ => Ok(Some(Rlimit {
+            current: Some(wanted),
+            maximum: Some(wanted),
+        })),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,6 +193,28 @@ mod tests {
             let got = limit(now(hard), asked);
             assert_eq!(got.as_ref().ok().map(|l| l.current), want, "{asked:?}");
             assert!(got.is_ok_and(|l| l.maximum == hard) || want.is_none());
+        }
+    }
+
+    #[test]
+    fn memory_is_limited_only_where_asked() {
+        let now = |hard| Rlimit {
+            current: hard,
+            maximum: hard,
+        };
+        // each row: hard limit, MiB asked, bytes set
+        let table = [
+            (None, None, Ok(None)),
+            (None, Some(16), Ok(Some(16 << 20))),
+            (Some(32 << 20), Some(32), Ok(Some(32 << 20))), // all there is
+            (Some(32 << 20), Some(33), Err("at most 32 MiB")),
+        ];
+        for (hard, asked, want) in table {
+            match (memory(now(hard), asked), want) {
+                (Ok(got), Ok(want)) => assert_eq!(got.and_then(|l| l.current), want),
+                (Err(got), Err(part)) => assert!(got.contains(part), "{got}"),
+                (got, want) => panic!("{asked:?}: expected {want:?}, got {got:?}"),
+            }
         }
     }
 

@@ -18,6 +18,7 @@ pub const TESTS: Tests<fn(Mode)> = &[
     ("descriptors_and_signals", descriptors_and_signals),
     ("cpus", cpus),
     ("nofile", nofile),
+    ("memory", memory),
     ("orphans_are_reaped", orphans_are_reaped),
     ("kill_reaches_the_group", kill_reaches_the_group),
     ("own_sessions", own_sessions),
@@ -145,6 +146,15 @@ fn cpus(mode: Mode) {
         text.contains("1023\" not available; expected some of"),
         "{text}"
     );
+    lab.down().unwrap();
+}
+
+fn memory(mode: Mode) {
+    let mut lab = up(mode);
+    let script = "ulimit -Sd; ulimit -Hd";
+    let mut cmd = sh("some", script);
+    cmd.memory_mib = Some(64);
+    assert_eq!(run(&mut lab, &cmd).0, "65536\n65536\n", "KiB");
     lab.down().unwrap();
 }
 

@@ -7,7 +7,7 @@ use yieldpoint_matrix::Cell;
 use yieldpoint_terms::{Knob, Knobs, Nanos, Value};
 
 use super::jobs::{client_knobs, target_job, unsupported};
-use super::limits::{hard_limit, too_few_descriptors};
+use super::limits::{Few, hard_limit, too_few_descriptors};
 use super::{LabChoice, PlannedCell, Refusals};
 use crate::{Program, Programs};
 
@@ -92,7 +92,14 @@ impl Planner<'_> {
             .transpose();
         let nofile = nofile.map_err(|e| vec![e.to_string()])?;
         let users = k.uint("threads").unwrap_or(1) * k.uint("users_per_thread").unwrap_or(1);
-        errors.extend(too_few_descriptors(users, nofile, hard_limit()));
+        let mut few_descriptors = None;
+        match too_few_descriptors(users, nofile, hard_limit()) {
+            Some(Few::Asked(why)) => few_descriptors = Some(why),
+            Some(Few::Refused(why)) => errors.push(why),
+            None => {}
+        }
+        let memory_mib = k.get("lab.memory").map(|_| k.uint("lab.memory"));
+        let memory_mib = memory_mib.transpose().map_err(|e| vec![e.to_string()])?;
         if !errors.is_empty() {
             return Err(errors);
         }
@@ -120,6 +127,9 @@ impl Planner<'_> {
                 .map(|(n, v)| (n, v.to_string()))
                 .collect(),
             nofile,
+            memory_mib,
+            disturb: k.uint("lab.disturb").unwrap_or(0),
+            few_descriptors,
             client_cpus,
             target_cpus,
             load: Nanos(window.0 + duration("warmup")?.0),

@@ -10,18 +10,33 @@ use crate::Programs;
 /// Descriptors a program needs beside its connections.
 pub(super) const SPARE_DESCRIPTORS: u64 = 64;
 
-pub(super) fn too_few_descriptors(users: u64, asked: Option<u64>, hard: u64) -> Option<String> {
+/// Fewer descriptors than a cell needs.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Few {
+    /// `lab.nofile` asks for it: whoever sets it wants to see what happens
+    Asked(String),
+    /// nobody asked for it, or it cannot be had
+    Refused(String),
+}
+
+pub(super) fn too_few_descriptors(users: u64, asked: Option<u64>, hard: u64) -> Option<Few> {
     if let Some(asked) = asked.filter(|a| *a > hard) {
-        return Some(format!(
+        return Some(Few::Refused(format!(
             "lab.nofile = {asked} is above this user's hard limit of {hard}; lower it, or raise the limit (`ulimit -Hn`)"
-        ));
+        )));
     }
     let limit = asked.unwrap_or(hard);
-    (users + SPARE_DESCRIPTORS > limit).then(|| {
-        format!(
-            "{users} virtual users need {} descriptors, a process may open {limit}; use fewer threads × users_per_thread, or raise lab.nofile (hard limit {hard})",
-            users + SPARE_DESCRIPTORS
-        )
+    let needed = users + SPARE_DESCRIPTORS;
+    if needed <= limit {
+        return None;
+    }
+    Some(match asked {
+        Some(limit) => Few::Asked(format!(
+            "{users} virtual users of a process need up to {needed} descriptors, and lab.nofile gives it {limit}: requests may fail as fd_limit, which is what is asked for"
+        )),
+        None => Few::Refused(format!(
+            "{users} virtual users need {needed} descriptors, a process may open {limit}; use fewer threads × users_per_thread, or raise the hard limit (`ulimit -Hn`)"
+        )),
     })
 }
 
@@ -58,11 +73,26 @@ mod tests {
 
     #[test]
     fn descriptors_are_counted_before_the_run() {
-        assert_eq!(too_few_descriptors(100, None, 1024), None);
-        assert!(too_few_descriptors(1_000, None, 1024).is_some_and(|e| e.contains("1064")));
-        assert!(
-            too_few_descriptors(10, Some(2_000), 1024).is_some_and(|e| e.contains("hard limit"))
-        );
-        assert_eq!(too_few_descriptors(10, Some(512), 1024), None);
+        // each row: users of a process, lab.nofile, hard limit, refused, part of the text
+        let table = [
+            (100, None, 1_024, None),
+            (1_000, None, 1_024, Some((true, "1064"))), // nobody asked for so few
+            (10, Some(2_000), 1_024, Some((true, "hard limit of 1024"))), // cannot be had
+            (10, Some(512), 1_024, None),
+            (10, Some(32), 1_024, Some((false, "gives it 32"))), // asked for: an experiment
+        ];
+        for (users, asked, hard, want) in table {
+            let got = too_few_descriptors(users, asked, hard);
+            let got = got.map(|few| match few {
+                Few::Refused(why) => (true, why),
+                Few::Asked(why) => (false, why),
+            });
+            assert_eq!(got.is_some(), want.is_some(), "{users} {asked:?}: {got:?}");
+            let Some(((refused, why), (want, part))) = got.zip(want) else {
+                continue;
+            };
+            assert_eq!(refused, want, "{why}");
+            assert!(why.contains(part), "{why}");
+        }
     }
 }

@@ -68,6 +68,12 @@ pub struct PlannedCell {
     pub processes: u64,
     /// limit of descriptors of client and target
     pub nofile: Option<u64>,
+    /// limit of memory of each client process, MiB
+    pub memory_mib: Option<u64>,
+    /// busy processes on each CPU of client and target
+    pub disturb: u64,
+    /// why its programs cannot have the descriptors that they need, where `lab.nofile` asks for just that
+    pub few_descriptors: Option<String>,
     /// CPUs of the client
     pub client_cpus: CpuSet,
     /// CPUs of the target

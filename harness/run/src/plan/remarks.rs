@@ -1,6 +1,6 @@
 //! What a reader of the plan should know before waiting for it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use yieldpoint_lab::{Mode, Network};
 
@@ -34,14 +34,20 @@ pub(super) fn remarks(cells: &[PlannedCell], lab: &LabChoice) -> Vec<String> {
 
 /// How to plan better.
 pub(super) fn advice(cells: &[PlannedCell]) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
     let short = cells.iter().filter(|c| may_be_burst(c)).count();
-    if short == 0 {
-        return vec![];
+    if short > 0 {
+        all.push(format!(
+            "{short} cells may see the port burst only: a port is back after 60 s of TIME_WAIT, so sustained throughput needs duration ≥ {} s (or read them as what they are: the burst)",
+            WHOLE_CYCLE_NS / 1_000_000_000
+        ));
     }
-    vec![format!(
-        "{short} cells may see the port burst only: a port is back after 60 s of TIME_WAIT, so sustained throughput needs duration ≥ {} s (or read them as what they are: the burst)",
-        WHOLE_CYCLE_NS / 1_000_000_000
-    )]
+    let few: BTreeSet<&str> = cells
+        .iter()
+        .filter_map(|c| c.few_descriptors.as_deref())
+        .collect();
+    all.extend(few.into_iter().map(str::to_owned));
+    all
 }
 
 /// Whether a cell opens connections without end, in less time than its ports need to come back.
