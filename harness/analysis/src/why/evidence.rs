@@ -110,7 +110,8 @@ pub(crate) struct Evidence {
     pub steal: Option<f64>,
     /// what neither client nor target nor the network used of the CPUs of one of them, the worse of both, 0–1
     pub others: Option<f64>,
-    /// time in which threads of that end could run and had no CPU ÷ the window, added up over its threads
+    /// share of their time in which the threads of that end could run and had no CPU: without it they would do
+    /// 1 ÷ (1 − share) times as much at most
     pub waited: Option<f64>,
     pub noisy: bool,
     pub shared_cpus: bool,
@@ -225,12 +226,13 @@ impl Evidence {
         };
         let shared = has(flag::SHARED_CPUS);
         let crowd = [
-            ("client", "target", client_set),
-            ("target", "client", target_set),
+            ("client", "target", client_set, threads),
+            ("target", "client", target_set, workers),
         ]
         .into_iter()
-        .filter_map(|(end, other, set)| {
-            crowd(&samples, window_s, end, shared.then_some(other), set?)
+        .filter_map(|(end, other, set, threads)| {
+            let other = shared.then_some(other);
+            crowd(&samples, window_s, end, other, set?, threads.unwrap_or(1.0))
         })
         .max_by(|a, b| a.weight().total_cmp(&b.weight()));
         let client_cpu_ns = samples.growth("client_cpu_ns");
@@ -383,6 +385,7 @@ fn crowd(
     end: &str,
     other: Option<&str>,
     cores: f64,
+    threads: f64,
 ) -> Option<Crowd> {
     let of = |end: &str, metric: &str| samples.growth(&format!("{end}_{metric}"));
     let mut rest = of(end, "set_busy_ns")? - of(end, "cpu_ns")?;
@@ -390,7 +393,7 @@ fn crowd(
     if let Some(other) = other {
         rest -= of(other, "cpu_ns")?;
     }
-    let own = of(end, "run_wait_ns").map(|ns| ns / 1e9 / window_s);
+    let own = of(end, "run_wait_ns").map(|ns| ns / 1e9 / window_s / threads);
     let machine = || Some(samples.growth("cpu_pressure_us")? / 1e6 / window_s);
     Some(Crowd {
         others: (rest / 1e9 / window_s / cores).max(0.0),
