@@ -9,8 +9,10 @@ use std::thread::JoinHandle;
 /// Kept of one program of one trial; the rest is read and thrown away, so that the program never blocks.
 const CAP: usize = 256 * 1024;
 
-/// Of the last line, for the reason of a row: this many bytes at most.
-const LAST_WORDS: usize = 200;
+/// Of the end of a log, for the reason of a row: this many bytes at most.
+const LAST_WORDS: usize = 2_000;
+/// What Rust's runtime writes below the reason of a panic or an abort.
+const BACKTRACE: [&str; 3] = ["stack backtrace:", "skipping backtrace", "note: "];
 
 /// A log being written. The file is made with the first byte: most programs say nothing.
 pub struct Log {
@@ -28,18 +30,22 @@ pub fn start(path: PathBuf) -> io::Result<(Log, OwnedFd)> {
 
 impl Log {
     /// Waits until every holder of the descriptor is gone, which the end of the lab guarantees, and returns
-    /// the last line, if there is one.
+    /// the last line that says something, if there is one.
     pub fn finish(self) -> Option<String> {
         // A copier does not panic; if it did, only a log would be lost.
-        last_line(&self.copier.join().unwrap_or_default())
+        last_words(&self.copier.join().unwrap_or_default())
     }
 }
 
-/// The last line that is not blank, as far as it is in `end`.
-fn last_line(end: &[u8]) -> Option<String> {
+/// The last line of `end` that is neither blank nor part of a backtrace, whose frames are indented.
+fn last_words(end: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(end);
-    let line = text.lines().map(str::trim).rfind(|l| !l.is_empty())?;
-    Some(line.to_owned())
+    let says = |l: &&str| {
+        !l.trim().is_empty()
+            && !l.starts_with(char::is_whitespace)
+            && !BACKTRACE.iter().any(|b| l.starts_with(b))
+    };
+    text.lines().rfind(says).map(|l| l.trim_end().to_owned())
 }
 
 /// Copies to the file, and returns the last bytes.
@@ -74,14 +80,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_words_are_the_last_line() {
+    fn the_last_words_are_the_last_line_that_says_something() {
         for (text, want) in [
             ("", None),
             ("\n \n", None),
             ("one", Some("one")),
             ("one\ntwo\n\n", Some("two")), // blank lines say nothing
+            (
+                "no memory\nstack backtrace:\n   0: main\nskipping backtrace printing\n",
+                Some("no memory"),
+            ), // where it happened is not what
         ] {
-            assert_eq!(last_line(text.as_bytes()).as_deref(), want, "{text:?}");
+            assert_eq!(last_words(text.as_bytes()).as_deref(), want, "{text:?}");
         }
     }
 }
