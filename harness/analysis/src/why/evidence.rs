@@ -46,6 +46,8 @@ pub(crate) struct Evidence {
     pub keepalive_limit: Option<f64>,
     /// requests per second, of an open loop
     pub rate: Option<f64>,
+    /// whether its starts are random, so that their number is, too
+    pub poisson: bool,
     /// what the link carries, bits per second and direction
     pub link_bit_per_s: Option<f64>,
     /// descriptors a process may have
@@ -254,6 +256,7 @@ impl Evidence {
             rate: asked
                 .number("rate")
                 .map(|r| r * asked.number("processes").unwrap_or(1.0)),
+            poisson: asked.text("arrival") == Some("poisson"),
             link_bit_per_s: asked.text("lab.rate").and_then(bit_per_s),
             fd_limit: asked.number("lab.nofile"),
             backlog: asked.backlog(),

@@ -27,7 +27,12 @@ const STEAL: f64 = 0.05;
 
 pub(super) fn pacing(e: &Evidence, ceilings: &[Ceiling]) -> Option<Cause> {
     let (rate, x) = (e.rate?, e.good_per_s?);
-    (x >= (1.0 - MISSED) * rate).then(|| Cause {
+    // The number of random starts varies by its root (Poisson): three of these are chance.
+    let chance = match e.poisson {
+        true => 3.0 / (rate * e.window_s).sqrt(),
+        false => 0.0,
+    };
+    (x >= (1.0 - MISSED - chance) * rate).then(|| Cause {
         kind: "pacing",
         evidence: format!(
             "{}/s were asked for and {}/s given",

@@ -148,6 +148,15 @@ fn each_cause_is_named_and_nothing_is_guessed() {
             e.rate = Some(4_000.0);
             e.client_cpu = Some(0.95);
         }),
+        // 4,000 random starts are 4,000 ± 190: 5 % fewer are chance at 400/s for 10 s, not at an even pace.
+        ("pacing", |e| {
+            (e.rate, e.poisson) = (Some(400.0), true);
+            e.good_per_s = Some(381.0);
+        }),
+        ("unexplained", |e| {
+            e.rate = Some(400.0);
+            e.good_per_s = Some(381.0);
+        }),
         // It was missed, because the client had no CPU left.
         ("client_cpu", |e| {
             e.rate = Some(8_000.0);
