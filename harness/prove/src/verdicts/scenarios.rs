@@ -42,7 +42,7 @@ const FAST: &[&str] = &["reference", "hyper", "ureq"];
 pub const ALL: &[Scenario] = &[
     Scenario {
         causes: &["ports_exhausted"],
-        why: "ports × time of a connection ≤ 1,000 × 1 ms = 1 s, half of the window; none is free again before 60 s",
+        why: "ports × time of a connection ≤ 600 × 0.5 ms = 0.3 s, a seventh of the window; none is free again before 60 s",
         clients: &[],
         draw: few_ports,
     },
@@ -248,7 +248,7 @@ fn range(d: &mut Draw, ports: u32) {
 }
 
 fn few_ports(d: &mut Draw) {
-    let (ports, requests, users) = (d.int(300..=1_000), d.int(1..=2), d.int(1..=3));
+    let (ports, requests, users) = (d.int(200..=600), d.int(1..=2), d.int(1..=3));
     range(d, ports);
     forget(d, requests);
     d.set("threads", users);

@@ -92,9 +92,9 @@ impl Planner<'_> {
             .transpose();
         let nofile = nofile.map_err(|e| vec![e.to_string()])?;
         let users = k.uint("threads").unwrap_or(1) * k.uint("users_per_thread").unwrap_or(1);
-        let mut few_descriptors = None;
+        let mut few_descriptors = false;
         match too_few_descriptors(users, nofile, hard_limit()) {
-            Some(Few::Asked(why)) => few_descriptors = Some(why),
+            Some(Few::Asked) => few_descriptors = true,
             Some(Few::Refused(why)) => errors.push(why),
             None => {}
         }

@@ -72,8 +72,8 @@ pub struct PlannedCell {
     pub memory_mib: Option<u64>,
     /// busy processes on each CPU of client and target
     pub disturb: u64,
-    /// why its programs cannot have the descriptors that they need, where `lab.nofile` asks for just that
-    pub few_descriptors: Option<String>,
+    /// whether `lab.nofile` leaves a process fewer descriptors than its users need
+    pub few_descriptors: bool,
     /// CPUs of the client
     pub client_cpus: CpuSet,
     /// CPUs of the target

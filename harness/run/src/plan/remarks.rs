@@ -1,6 +1,6 @@
 //! What a reader of the plan should know before waiting for it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use yieldpoint_lab::{Mode, Network};
 
@@ -42,11 +42,12 @@ pub(super) fn advice(cells: &[PlannedCell]) -> Vec<String> {
             WHOLE_CYCLE_NS / 1_000_000_000
         ));
     }
-    let few: BTreeSet<&str> = cells
-        .iter()
-        .filter_map(|c| c.few_descriptors.as_deref())
-        .collect();
-    all.extend(few.into_iter().map(str::to_owned));
+    let few = cells.iter().filter(|c| c.few_descriptors).count();
+    if few > 0 {
+        all.push(format!(
+            "{few} cells have users for whom lab.nofile leaves no descriptor: their requests may fail as fd_limit, which is what they ask for"
+        ));
+    }
     all
 }
 
