@@ -42,11 +42,15 @@ pub struct Confusion {
 const NO_VERDICT: &str = "error";
 
 impl Confusion {
-    /// Counts the rows of a run's table of trials.
+    /// Counts the cells in a run's table of trials.
     pub fn of(rows: &[Row]) -> Self {
         let mut all = Self::default();
         for row in rows {
             let text = |column: &str| row.get(column).map_or("", String::as_str);
+            // Trials that a run makes for its own comparisons are no injections.
+            if !matches!(text("role"), "" | "cell") {
+                continue;
+            }
             let Some((injected, _)) = text("injected").rsplit_once('-') else {
                 continue;
             };
