@@ -13,7 +13,9 @@ be just that; the table confusion counts how often it was.
 """
 
 [run]
-rounds = 1
+rounds   = 1
+controls = false
+ceilings = false
 "#;
 const KNOBS: &str = r#"
 duration                  = "2s"
@@ -33,7 +35,7 @@ pub fn text(injections: &[Injection], seed: u64) -> String {
         .collect();
     let list: Vec<String> = clients.iter().map(|c| format!("\"{c}\"")).collect();
     let mut out = format!(
-        "format   = 1\nquestion = \"Do the verdicts name what was injected (seed {seed})?\"{HEAD}seed   = {}\n",
+        "format   = 1\nquestion = \"Do the verdicts name what was injected (seed {seed})?\"{HEAD}seed     = {}\n",
         // A seed of a matrix is a signed number.
         seed & (u64::MAX >> 1)
     );
