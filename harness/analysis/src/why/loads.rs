@@ -146,7 +146,7 @@ pub(super) fn noisy_machine(e: &Evidence) -> Option<Cause> {
             percent(s.min(1.0)),
             e.waited.map_or_else(String::new, |w| format!(
                 ", for which its threads waited {} of the time",
-                percent(w)
+                percent(w.min(1.0))
             ))
         ),
         (None, None) if e.noisy => {

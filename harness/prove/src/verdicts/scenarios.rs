@@ -38,6 +38,9 @@ const DEAR: &[&str] = &["hyper", "ureq", "isahc"];
 /// Clients that open connections fast enough to use half of a wide range within a few seconds.
 const FAST: &[&str] = &["reference", "hyper", "ureq"];
 
+/// Clients of which one user leaves a CPU some rest: isahc's own thread and ours share one without a pause.
+const LIGHT: &[&str] = &["reference", "hyper", "ureq"];
+
 /// Every scenario.
 pub const ALL: &[Scenario] = &[
     Scenario {
@@ -124,7 +127,7 @@ pub const ALL: &[Scenario] = &[
     Scenario {
         causes: &["target_errors"],
         why: "5 to 30 % of the responses are failures; one user uses up no CPU",
-        clients: &[],
+        clients: LIGHT,
         draw: |d| {
             let knob = d.one(&[
                 "target.error_rate",
@@ -139,7 +142,7 @@ pub const ALL: &[Scenario] = &[
     Scenario {
         causes: &["keepalive_limit"],
         why: "one user opens a connection for every 4 requests or fewer: a round trip of 5 or more, and dearer than the others",
-        clients: &[],
+        clients: LIGHT,
         draw: few_responses,
     },
     Scenario {
@@ -198,7 +201,7 @@ pub const ALL: &[Scenario] = &[
     Scenario {
         causes: &["keepalive_limit", "target_errors"],
         why: "a connection for every 4 responses or fewer, failures included, of which there are 10 to 30 %",
-        clients: &[],
+        clients: LIGHT,
         draw: |d| {
             few_responses(d);
             errors(d);
