@@ -32,8 +32,8 @@ pub struct Args {
     /// Draws of each scenario
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     repeats: u32,
-    /// Only scenarios that inject one of these verdicts
-    #[arg(long, value_name = "VERDICT", value_delimiter = ',')]
+    /// Only these scenarios: a verdict, or two joined by "+"
+    #[arg(long, value_name = "VERDICTS", value_delimiter = ',')]
     only: Vec<String>,
     /// Folder in which the run's own folder is made
     #[arg(long, value_name = "DIR", default_value = "results")]
@@ -67,12 +67,12 @@ fn inject(args: &Args) -> anyhow::Result<PathBuf> {
     eprintln!("seed {seed}");
     let injections =
         scenarios::draw_all(&mut Random::new(seed), args.repeats, &args.clients, |s| {
-            args.only.is_empty() || args.only.iter().any(|o| s.causes.contains(&o.as_str()))
+            args.only.is_empty() || args.only.contains(&s.name())
         });
     ensure!(
         !injections.is_empty(),
         "no scenario is left: expected --only to be one of {} and --clients two or more that can do it, got \"{}\" and {}",
-        scenarios::causes().join(", "),
+        scenarios::names().join(", "),
         args.only.join(","),
         args.clients.join(",")
     );

@@ -11,7 +11,7 @@ use super::draw::Draw;
 /// A cause, or two, and how it is put in.
 pub struct Scenario {
     /// verdicts that it must lead to, in alphabetical order
-    pub causes: &'static [&'static str],
+    causes: &'static [&'static str],
     /// why it binds, whatever is drawn
     why: &'static str,
     /// clients that can do it; empty: all
@@ -314,12 +314,16 @@ fn cpus(d: &mut Draw) {
     d.text("lab.cpus.target", 1);
 }
 
-/// Every verdict that some scenario injects, each once.
-pub fn causes() -> Vec<&'static str> {
-    let mut all: Vec<_> = ALL.iter().flat_map(|s| s.causes).copied().collect();
-    all.sort_unstable();
-    all.dedup();
-    all
+impl Scenario {
+    /// Its causes, joined by "+".
+    pub fn name(&self) -> String {
+        self.causes.join("+")
+    }
+}
+
+/// The name of every scenario.
+pub fn names() -> Vec<String> {
+    ALL.iter().map(Scenario::name).collect()
 }
 
 /// Draws `repeats` injections of each scenario that is `wanted`, each for two of the clients.
@@ -349,7 +353,7 @@ pub fn draw_all(
             }
             let two = [can[first], can[(first + 1) % can.len()]];
             all.push(Injection {
-                label: format!("{}-{n}", scenario.causes.join("+")),
+                label: format!("{}-{n}", scenario.name()),
                 why: scenario.why,
                 knobs,
                 clients: two.into_iter().cloned().collect(),
