@@ -3,11 +3,15 @@
 //! All other knobs are held. A cliff lies between two neighbours of which the upper one has at least a tenth
 //! less in every round. A knee lies between the last level that rises and the first that does not; from
 //! five levels and eight rounds on, where two lines joined fit better, with an interval over rounds.
+//!
+//! A run with `find = "breakpoint"` measured some of the levels, unequally often and never two in one round:
+//! there the levels on both sides are those that the search itself closed in on, and its n-th trials of the
+//! two, which ran one soon after the other, are paired.
 
 use std::collections::BTreeMap;
 
 use polars::prelude::{Column, DataFrame};
-use yieldpoint_statistics::{Level, ROUNDS_FOR_A_VERDICT, Step, knee, step};
+use yieldpoint_statistics::{Level, ROUNDS_FOR_A_VERDICT, Step, breaks, knee, step};
 
 use crate::grid::{Cell, Grid};
 use crate::stats::paired_ratio;
@@ -48,10 +52,33 @@ pub(crate) fn find(grid: &Grid) -> Vec<Breakpoint> {
         }
         for line in lines.values_mut() {
             line.sort_by_key(|i| grid.cells[*i].place[axis]);
-            found.extend(along(grid, axis, line));
+            if grid.manifest.along.as_ref() == Some(&facts.name) {
+                found.extend(searched(grid, axis, line));
+            } else {
+                found.extend(along(grid, axis, line));
+            }
         }
     }
     found
+}
+
+/// The breakpoints that a search closed in on.
+fn searched(grid: &Grid, axis: usize, line: &[usize]) -> Vec<Breakpoint> {
+    let at = |i: &usize| grid.axes[axis].numbers[grid.cells[*i].place[axis]?];
+    let Some(values) = line.iter().map(at).collect::<Option<Vec<f64>>>() else {
+        return vec![];
+    };
+    let trials = |i: usize| by_round(&grid.cells[line[i]]).into_values();
+    let of_level = |i: usize| trials(i).map(move |y| (i, Some(y)));
+    let measured: Vec<(usize, Option<f64>)> = (0..line.len()).flat_map(of_level).collect();
+    let found = breaks(&values, &measured);
+    let kinds = [(KNEE, found.knee), (CLIFF, found.cliff)];
+    let breakpoint = |(kind, place): (&'static str, Option<(usize, usize)>)| {
+        let (below, above) = place?;
+        let pairs: Vec<(f64, f64)> = trials(below).zip(trials(above)).collect();
+        breakpoint(axis, (line[below], line[above]), kind, &pairs)
+    };
+    kinds.into_iter().filter_map(breakpoint).collect()
 }
 
 /// The breakpoints of one line of cells, whose levels ascend.
@@ -62,7 +89,8 @@ fn along(grid: &Grid, axis: usize, line: &[usize]) -> Vec<Breakpoint> {
     let fitted = fitted_knee(grid, line, at);
     let mut bent = fitted.is_some();
     if let Some(cells) = fitted {
-        found.extend(breakpoint(grid, axis, cells, KNEE));
+        let pairs = rounds_of_both(&grid.cells[cells.0], &grid.cells[cells.1]);
+        found.extend(breakpoint(axis, cells, KNEE, &pairs));
     }
     for pair in line.windows(2) {
         let (below, above) = (pair[0], pair[1]);
@@ -72,12 +100,12 @@ fn along(grid: &Grid, axis: usize, line: &[usize]) -> Vec<Breakpoint> {
             .and_then(|(a, b)| step(a, b, &pairs));
         match seen {
             Some(Step::Falls) => {
-                found.extend(breakpoint(grid, axis, (below, above), CLIFF));
+                found.extend(breakpoint(axis, (below, above), CLIFF, &pairs));
                 // What falls no longer rises: no knee beside its own cliff.
                 bent = true;
             }
             Some(Step::Flat) if rose && !bent => {
-                found.extend(breakpoint(grid, axis, (below, above), KNEE));
+                found.extend(breakpoint(axis, (below, above), KNEE, &pairs));
                 bent = true;
             }
             Some(Step::Rises) => rose = true,
@@ -112,18 +140,18 @@ fn fitted_knee(
     (below < above).then(|| (line[below], line[above]))
 }
 
+/// `pairs`: throughput below and above.
 fn breakpoint(
-    grid: &Grid,
     axis: usize,
-    (below, above): (usize, usize),
+    cells: (usize, usize),
     kind: &'static str,
+    pairs: &[(f64, f64)],
 ) -> Option<Breakpoint> {
-    let pairs = rounds_of_both(&grid.cells[below], &grid.cells[above]);
-    let ratio = paired_ratio(&pairs);
+    let ratio = paired_ratio(pairs);
     let nothing_left = !pairs.is_empty() && pairs.iter().all(|(_, above)| *above == 0.0);
     Some(Breakpoint {
         axis,
-        cells: (below, above),
+        cells,
         kind,
         ratio: ratio.map(|r| r.mean).or(nothing_left.then_some(0.0))?,
         interval: ratio.and_then(|r| r.interval),
@@ -249,6 +277,43 @@ mod tests {
             (&[100, 95], vec![]),
         ] {
             assert_eq!(rows(&run(levels, 2)), want, "{levels:?}");
+        }
+    }
+
+    /// A made-up search along 40 rates with a capacity of 2,000/s: one trial a round.
+    #[test]
+    fn a_search_is_read_between_the_levels_it_measured() {
+        use yieldpoint_statistics::Search;
+        let rates: Vec<i64> = (1..=40).map(|i| 100 * i).collect();
+        let axis: Vec<Value> = rates.iter().copied().map(Value::Int).collect();
+        let mut manifest = synthetic::manifest(&[("rate", &axis)]);
+        manifest.along = Some("rate".into());
+        let values: Vec<f64> = rates.iter().map(|r| *r as f64).collect();
+        // A fifth of 40 levels in 5 rounds.
+        let search = Search::new(&values, 40);
+        for (cliff, want) in [
+            (4_100, vec![(KNEE, "1800", "1900")]),
+            (
+                3_000,
+                vec![(KNEE, "1800", "1900"), (CLIFF, "2900", "3000")],
+            ),
+        ] {
+            let (mut measured, mut trials) = (vec![], vec![]);
+            while let Some(level) = search.next(&measured) {
+                let good = rates[level].min(2_000) / if rates[level] < cliff { 1 } else { 4 };
+                let round = u32::try_from(trials.len() + 1).unwrap();
+                let trial = synthetic::trial("reference", round);
+                let trial = synthetic::at(trial, "rate", axis[level].clone());
+                trials.push(synthetic::good(trial, u64::try_from(good).unwrap()));
+                measured.push((level, Some(good as f64)));
+            }
+            assert!(trials.len() <= 40);
+            let table = tables(&manifest, &trials).unwrap().breakpoints;
+            let want: Vec<_> = want
+                .into_iter()
+                .map(|(k, b, a)| (k.to_owned(), b.to_owned(), a.to_owned()))
+                .collect();
+            assert_eq!(rows(&table), want);
         }
     }
 

@@ -83,6 +83,7 @@ fn blank() -> Manifest {
         seed: 0,
         rounds: 0,
         sequential: None,
+        along: None,
         trials: 0,
         axes: vec![],
         set: vec![],

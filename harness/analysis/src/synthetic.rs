@@ -210,6 +210,7 @@ pub(crate) fn manifest(axes: &[(&str, &[Value])]) -> Manifest {
         rounds: 1,
         sequential: None,
         trials: 1,
+        along: None,
         axes: axes
             .iter()
             .map(|(name, values)| AxisFact {

@@ -39,6 +39,9 @@ pub struct Manifest {
     /// how `rounds = "auto"` decides when to end
     #[serde(default)]
     pub sequential: Option<SequentialFact>,
+    /// with `find = "breakpoint"`, the axis along which it was searched: not every cell was measured
+    #[serde(default)]
+    pub along: Option<String>,
     /// every axis of the file, in its order, even if narrowed to one value
     pub axes: Vec<AxisFact>,
     /// knobs set on the command line; a column each
