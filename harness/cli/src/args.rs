@@ -47,6 +47,12 @@ pub struct SelectionArgs {
     /// With rounds auto: the axis whose values are compared with its first [default: the first axis with several]
     #[arg(long, value_name = "AXIS")]
     pub compare: Option<String>,
+    /// Search along an axis of numbers for where throughput stops rising or falls, in at most a fifth of the trials
+    #[arg(long, value_name = "WHAT", value_parser = ["breakpoint"])]
+    pub find: Option<String>,
+    /// With find: the axis that is searched [default: the only one of numbers]
+    #[arg(long, value_name = "AXIS")]
+    pub along: Option<String>,
     /// Keep only these values of an axis: --only client=ureq,hyper (repeatable)
     #[arg(long, value_name = "AXIS=VALUE,…")]
     pub only: Vec<String>,
@@ -82,7 +88,7 @@ pub struct RunArgs {
         long,
         value_name = "RUN",
         conflicts_with_all = [
-            "matrix", "rounds", "compare", "only", "set", "seed", "no_controls", "no_ceilings", "allow_address", "out"
+            "matrix", "rounds", "compare", "find", "along", "only", "set", "seed", "no_controls", "no_ceilings", "allow_address", "out"
         ]
     )]
     pub resume: Option<PathBuf>,

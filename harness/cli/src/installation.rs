@@ -76,6 +76,8 @@ impl Wanted {
                 rounds: selection.rounds,
                 seed: selection.seed,
                 compare: selection.compare.clone(),
+                find: selection.find.clone(),
+                along: selection.along.clone(),
                 no_controls: selection.no_controls,
                 no_ceilings: selection.no_ceilings,
                 allow_address: selection.allow_address.clone(),
@@ -120,6 +122,8 @@ pub fn prepare(wanted: &Wanted) -> anyhow::Result<Prepared> {
         rounds: asked.rounds,
         seed: asked.seed,
         compare: asked.compare.clone(),
+        find: asked.find.clone(),
+        along: asked.along.clone(),
         no_controls: asked.no_controls,
         no_ceilings: asked.no_ceilings,
     };

@@ -15,6 +15,10 @@ pub struct Changes {
     pub seed: Option<u64>,
     /// `--compare`
     pub compare: Option<String>,
+    /// `--find`: what is searched for
+    pub find: Option<String>,
+    /// `--along`: the axis of the search
+    pub along: Option<String>,
     /// `--no-controls`
     pub no_controls: bool,
     /// `--no-ceilings`

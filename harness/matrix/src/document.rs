@@ -21,7 +21,9 @@ const TOP_LEVEL: [&str; 10] = [
     "claim",
 ];
 
-const RUN_KEYS: [&str; 5] = ["rounds", "seed", "compare", "controls", "ceilings"];
+const RUN_KEYS: [&str; 7] = [
+    "rounds", "seed", "compare", "find", "along", "controls", "ceilings",
+];
 
 impl Reader {
     pub(crate) fn document(&mut self, root: &DeTable<'_>) -> Wire {
@@ -88,6 +90,14 @@ impl Reader {
                 "compare" => {
                     let axis = self.text(key, value);
                     run.compare = axis.map(|axis| (axis, value.span().into()));
+                }
+                "find" => {
+                    let what = self.text(key, value);
+                    run.find = what.map(|what| (what, value.span().into()));
+                }
+                "along" => {
+                    let axis = self.text(key, value);
+                    run.along = axis.map(|axis| (axis, value.span().into()));
                 }
                 "controls" => run.controls = self.truth(key, value),
                 "ceilings" => run.ceilings = self.truth(key, value),

@@ -12,6 +12,7 @@ use yieldpoint_terms::{Catalog, Knobs, Value};
 mod arguments;
 mod document;
 mod expand;
+mod find;
 mod keys;
 mod plan;
 mod problem;

@@ -11,6 +11,7 @@ use yieldpoint_terms::{Catalog, Kind, Knob, Value};
 
 use crate::RunSettings;
 use crate::document::{FORMAT, MAX_ROUNDS};
+use crate::find::BREAKPOINT;
 
 /// Number and unit as `Nanos` reads them; the range of a duration is left to the parser.
 const DURATION: &str = r"^\s*[0-9.]+\s*(ns|us|ms|s|m|h)\s*$";
@@ -72,6 +73,8 @@ pub fn schema(catalog: &Catalog, clients: &[String]) -> Json {
                     },
                     "seed": { "type": "integer", "minimum": 0, "default": run.seed, "description": "decides the order of the trials within every round" },
                     "compare": text("with rounds = \"auto\", the axis whose values are compared with its first; the first axis with several values if not said"),
+                    "find": { "const": BREAKPOINT, "description": "search along an axis of numbers for where throughput stops rising or falls, in at most a fifth of the trials of all its values" },
+                    "along": text("with find, the axis that is searched; the only one of numbers if not said"),
                     "controls": { "type": "boolean", "default": run.controls, "description": "whether some cells run twice a round (A/A), so that the noise floor is known" },
                     "ceilings": { "type": "boolean", "default": run.ceilings, "description": "whether the reference client shows once a round what each target can do" },
                 },

@@ -5,6 +5,7 @@ use yieldpoint_terms::{Rounds, nearest};
 
 use crate::arguments::Changes;
 use crate::document::MAX_ROUNDS;
+use crate::find;
 use crate::plan::PlannedAxis;
 use crate::problem::{Place, Problem};
 use crate::reader::quoted;
@@ -19,6 +20,9 @@ pub struct RunSettings {
     pub seed: u64,
     /// with `rounds = "auto"`, the axis whose values are compared: one of the matrix, with two values or more
     pub compare: Option<String>,
+    /// with `find = "breakpoint"`, the axis along which it is searched: one of the matrix, of two numbers or
+    /// more
+    pub along: Option<String>,
     /// whether some cells have an A/A twin in every round
     pub controls: bool,
     /// whether the reference client shows in every round what the targets can do
@@ -31,6 +35,7 @@ impl Default for RunSettings {
             rounds: Rounds::Fixed(3),
             seed: 1,
             compare: None,
+            along: None,
             controls: true,
             ceilings: true,
         }
@@ -61,10 +66,18 @@ pub(crate) fn settings(
             None
         }
     };
+    let along = match find::along(wire, changes, rounds, axes) {
+        Ok(axis) => axis,
+        Err(problem) => {
+            problems.extend(problem.map(|p| *p));
+            None
+        }
+    };
     RunSettings {
         rounds,
         seed: changes.seed.or(wire.seed).unwrap_or(default.seed),
         compare,
+        along,
         controls: !changes.no_controls && wire.controls.unwrap_or(default.controls),
         ceilings: !changes.no_ceilings && wire.ceilings.unwrap_or(default.ceilings),
     }

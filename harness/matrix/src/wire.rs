@@ -38,6 +38,10 @@ pub(crate) struct WireRun {
     pub(crate) seed: Option<u64>,
     /// an axis, and where it is named
     pub(crate) compare: Option<(String, Place)>,
+    /// what is searched for, not judged yet, and where it stands
+    pub(crate) find: Option<(String, Place)>,
+    /// the axis of the search, and where it is named
+    pub(crate) along: Option<(String, Place)>,
     pub(crate) controls: Option<bool>,
     pub(crate) ceilings: Option<bool>,
 }

@@ -21,7 +21,7 @@ const SOUND: [&str; 4] = [
 ];
 
 /// Pieces of the format beside the names of knobs.
-const WORDS: [&str; 31] = [
+const WORDS: [&str; 33] = [
     "format = 1",
     "question",
     "source",
@@ -31,6 +31,8 @@ const WORDS: [&str; 31] = [
     "\"auto\"",
     "seed",
     "compare",
+    "find = \"breakpoint\"",
+    "along",
     "controls",
     "[knobs]",
     "[axis.a.b]",

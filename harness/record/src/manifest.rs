@@ -77,6 +77,12 @@ pub struct Asked {
     /// `--compare`
     #[serde(default)]
     pub compare: Option<String>,
+    /// `--find`
+    #[serde(default)]
+    pub find: Option<String>,
+    /// `--along`
+    #[serde(default)]
+    pub along: Option<String>,
     /// `--no-controls`
     #[serde(default)]
     pub no_controls: bool,

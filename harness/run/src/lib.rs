@@ -16,6 +16,7 @@ mod programs;
 mod resume;
 mod runner;
 mod schedule;
+mod searches;
 mod steps;
 mod trial;
 

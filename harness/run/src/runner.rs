@@ -287,6 +287,7 @@ fn manifest(run: &Run, name: String, started: String) -> Manifest {
             looks: LOOKS.to_vec(),
             alpha: ALPHA,
         }),
+        along: m.run.along.clone(),
         axes: m
             .axes
             .iter()

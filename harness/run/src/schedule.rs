@@ -9,6 +9,7 @@ use yieldpoint_terms::{Nanos, Rounds};
 
 use crate::compare::{Compared, Decisions, LOOKS};
 use crate::plan::Plan;
+use crate::searches::Searches;
 
 /// One place in the order of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +22,8 @@ pub struct Slot {
     pub cell: usize,
 }
 
-/// How much of a run there is in all; a range where its results decide.
+/// How much of a run there is in all; a range where its results decide, and of a search the most until it is
+/// known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// passes over all cells
@@ -33,10 +35,11 @@ pub struct Extent {
 }
 
 /// The order of a run.
-pub struct Schedule {
+pub struct Schedule<'a> {
+    plan: &'a Plan,
     /// What a client cannot do is a row of every round, too, and costs no time: first of all.
     unsupported: Vec<usize>,
-    /// what each round runs
+    /// what each round runs; of a search, what this one does
     trials: Vec<(Role, usize)>,
     /// estimated time of a round
     time_of_round: Nanos,
@@ -47,6 +50,8 @@ pub struct Schedule {
     round: u32,
     /// rows of it that are done
     done: usize,
+    /// trials of earlier rounds
+    ran: usize,
     over: bool,
     stop: Stop,
 }
@@ -55,12 +60,13 @@ pub struct Schedule {
 enum Stop {
     After(u32),
     Decided(Decisions),
+    Found(Searches),
 }
 
-impl Schedule {
+impl<'a> Schedule<'a> {
     /// From the first trial on.
     #[must_use]
-    pub fn new(plan: &Plan) -> Self {
+    pub fn new(plan: &'a Plan) -> Self {
         let can_run = plan.runnable();
         let roles = [
             (Role::Cell, can_run),
@@ -77,19 +83,27 @@ impl Schedule {
             (Some(auto), _) => {
                 Stop::Decided(Decisions::new(auto.rule.clone(), auto.comparisons.clone()))
             }
-            (None, Rounds::Fixed(rounds)) => Stop::After(rounds),
+            (None, Rounds::Fixed(rounds)) => {
+                Searches::new(plan).map_or(Stop::After(rounds), Stop::Found)
+            }
             // A plan of "auto" has comparisons; without one, a round is all there is to see.
             (None, Rounds::Auto) => Stop::After(1),
         };
         let mut orders = Shuffled::new(trials.len(), plan.matrix.run.seed);
+        let (trials, order) = match &stop {
+            Stop::Found(searches) => in_turn(searches.pass(plan, 1)),
+            Stop::After(_) | Stop::Decided(_) => (trials, orders.round()),
+        };
         Self {
+            plan,
             unsupported: unsupported.map(|(i, _)| i).collect(),
             time_of_round: Nanos(trials.iter().map(|(role, i)| plan.cost(*role, *i)).sum()),
             trials,
-            order: orders.round(),
+            order,
             orders,
             round: 1,
             done: 0,
+            ran: 0,
             over: matches!(stop, Stop::After(0)),
             stop,
         }
@@ -115,23 +129,35 @@ impl Schedule {
     /// The next trial is done; `good_per_s` of a cell that was measured (see [`good_per_s`]).
     pub fn done(&mut self, good_per_s: Option<f64>) {
         let Some(slot) = self.next() else { return };
-        if let (Stop::Decided(decisions), Some(rate), Role::Cell) =
-            (&mut self.stop, good_per_s, slot.role)
-        {
-            decisions.measured(slot.cell, rate);
+        if slot.role == Role::Cell {
+            match (&mut self.stop, good_per_s) {
+                (Stop::Decided(decisions), Some(rate)) => decisions.measured(slot.cell, rate),
+                (Stop::Found(searches), _) => searches.measured(slot.cell, good_per_s),
+                (Stop::After(_) | Stop::Decided(_), _) => {}
+            }
         }
         self.done += 1;
         if self.done < self.unsupported.len() + self.trials.len() {
             return;
         }
+        self.ran += self.trials.len();
         self.over = match &mut self.stop {
+            Stop::Found(searches) => {
+                // What cannot be done is said once: there are many passes, and nothing depends on it.
+                self.unsupported.clear();
+                let next = in_turn(searches.pass(self.plan, self.round + 1));
+                (self.trials, self.order) = next;
+                self.trials.is_empty()
+            }
             Stop::After(rounds) => self.round >= *rounds,
             Stop::Decided(decisions) => decisions.round_ended(),
         };
         if !self.over {
             self.done = 0;
             self.round += 1;
-            self.order = self.orders.round();
+            if !matches!(self.stop, Stop::Found(_)) {
+                self.order = self.orders.round();
+            }
         }
     }
 
@@ -139,6 +165,7 @@ impl Schedule {
     #[must_use]
     pub fn extent(&self) -> Extent {
         let rounds = match &self.stop {
+            Stop::Found(searches) => return self.of_a_search(searches),
             Stop::After(rounds) => *rounds..=*rounds,
             Stop::Decided(_) if self.over => self.round..=self.round,
             Stop::Decided(_) => {
@@ -157,14 +184,36 @@ impl Schedule {
         }
     }
 
+    /// The most; what there was once it is over.
+    fn of_a_search(&self, searches: &Searches) -> Extent {
+        let (cells, beside) = searches.most(self.plan);
+        let (rounds, trials) = if self.over {
+            (self.round, self.ran)
+        } else {
+            (searches.passes(), cells + beside)
+        };
+        let time = Nanos(searches.time(self.plan));
+        Extent {
+            rounds: rounds..=rounds,
+            trials: trials..=trials,
+            time: time..=time,
+        }
+    }
+
     /// Where each comparison of `rounds = "auto"` stands.
     #[must_use]
     pub fn compared(&self) -> Vec<Compared> {
         match &self.stop {
-            Stop::After(_) => vec![],
+            Stop::After(_) | Stop::Found(_) => vec![],
             Stop::Decided(decisions) => decisions.all(),
         }
     }
+}
+
+/// Trials that stand in their order already.
+fn in_turn(trials: Vec<(Role, usize)>) -> (Vec<(Role, usize)>, Vec<usize>) {
+    let order = (0..trials.len()).collect();
+    (trials, order)
 }
 
 /// What a row says of its cell's throughput: good requests per second of the window; `None` where it was not

@@ -63,13 +63,23 @@ pub fn overview(plan: &Plan) -> String {
     } else {
         each
     };
-    let _ = write!(
-        text,
-        "{each} × {} = {}, seed {}: {expected}",
-        range(&extent.rounds, "round"),
-        range(&extent.trials, "trial"),
-        m.run.seed
-    );
+    if let (Some(along), Some((most, grid))) = (&m.run.along, plan.searched()) {
+        let beside = extent.trials.end() - most;
+        let _ = write!(
+            text,
+            "search along {along}: at most {most} of the grid's {grid} trials, and {} of controls and ceilings; seed {}: {expected}",
+            count(beside, "trial"),
+            m.run.seed
+        );
+    } else {
+        let _ = write!(
+            text,
+            "{each} × {} = {}, seed {}: {expected}",
+            range(&extent.rounds, "round"),
+            range(&extent.trials, "trial"),
+            m.run.seed
+        );
+    }
     if let Some(auto) = &plan.auto {
         let changes: Vec<&str> = auto.comparisons.iter().map(|c| c.name.as_str()).collect();
         let _ = write!(text, "\nuntil decided: {}", changes.join(", "));

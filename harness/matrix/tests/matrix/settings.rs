@@ -146,3 +146,105 @@ fn controls_and_ceilings_are_there_unless_one_of_the_two_leaves_them_out() {
         assert_eq!((run.controls, run.ceilings), (controls, ceilings));
     }
 }
+
+#[test]
+fn a_search_goes_along_one_axis_of_numbers() {
+    let several = "client = [\"hyper\", \"ureq\"]\nthreads = [1, 2]\nduration = [\"1s\", \"2s\"]";
+    let one = "client = [\"hyper\", \"ureq\"]\nkeep_alive = [true, false]\nthreads = [1, 2, 4]";
+    let none = "client = [\"hyper\", \"ureq\"]\nkeep_alive = [true, false]\nthreads = 2";
+    // [run], [knobs], --find, --along, what is searched or what the error says
+    type Row<'a> = (
+        &'a str,
+        &'a str,
+        Option<&'a str>,
+        Option<&'a str>,
+        Result<Option<&'a str>, &'a str>,
+    );
+    let find = "find = \"breakpoint\"";
+    let table: [Row; 14] = [
+        ("", several, None, None, Ok(None)),
+        (find, one, None, None, Ok(Some("threads"))), // words and truths are no numbers
+        ("", one, Some("breakpoint"), None, Ok(Some("threads"))),
+        (find, several, None, Some("duration"), Ok(Some("duration"))),
+        (
+            "find = \"breakpoint\"\nalong = \"threads\"",
+            several,
+            None,
+            None,
+            Ok(Some("threads")),
+        ),
+        // what was typed wins
+        (
+            "find = \"breakpoint\"\nalong = \"threads\"",
+            several,
+            None,
+            Some("duration"),
+            Ok(Some("duration")),
+        ),
+        (
+            find,
+            several,
+            None,
+            None,
+            Err("along = one of threads, duration, got nothing"),
+        ),
+        (find, none, None, None, Err("no axis to search")),
+        (
+            find,
+            one,
+            None,
+            Some("client"),
+            Err("numbers or durations (threads), got \"client\""),
+        ),
+        (
+            find,
+            one,
+            None,
+            Some("thread"),
+            Err("did you mean \"threads\"?"),
+        ),
+        (
+            "find = \"knee\"",
+            one,
+            None,
+            None,
+            Err("expected \"breakpoint\", got \"knee\""),
+        ),
+        (
+            "along = \"threads\"",
+            one,
+            None,
+            None,
+            Err("\"along\" without \"find\""),
+        ),
+        (
+            "",
+            one,
+            None,
+            Some("threads"),
+            Err("--along threads: \"along\" without \"find\""),
+        ),
+        (
+            "find = \"breakpoint\"\nrounds = \"auto\"",
+            one,
+            None,
+            None,
+            Err("together with rounds = \"auto\""),
+        ),
+    ];
+    for (run, knobs, find, along, want) in table {
+        let text = with_head(&format!("[run]\n{run}\n[knobs]\n{knobs}"));
+        let changes = Changes {
+            find: find.map(str::to_owned),
+            along: along.map(str::to_owned),
+            ..Changes::default()
+        };
+        match (parse(&text, &changes), want) {
+            (Ok(matrix), Ok(axis)) => {
+                assert_eq!(matrix.run.along.as_deref(), axis, "{run}");
+            }
+            (Err(e), Err(part)) => assert!(e.to_string().contains(part), "{run}: {e}"),
+            (got, want) => panic!("{run}: expected {want:?}, got {got:?}"),
+        }
+    }
+}

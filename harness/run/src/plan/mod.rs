@@ -22,6 +22,7 @@ use yieldpoint_terms::{Knob, Knobs, Nanos, Rounds, Value};
 
 use crate::compare::{ALPHA, Comparison, LOOKS, comparisons};
 use crate::schedule::{Extent, Schedule, Slot};
+use crate::searches::Searches;
 use crate::{Program, Programs};
 use cell::Planner;
 pub use limits::online_cpus;
@@ -157,6 +158,16 @@ impl Plan {
         self.of(role, cell).load.0 + OVERHEAD_NS
     }
 
+    /// Of a run with `find = "breakpoint"`: trials of cells at most, and those of the whole grid.
+    #[must_use]
+    pub fn searched(&self) -> Option<(usize, usize)> {
+        let (most, _) = Searches::new(self)?.most(self);
+        match self.matrix.run.rounds {
+            Rounds::Fixed(rounds) => Some((most, self.runnable().len() * rounds as usize)),
+            Rounds::Auto => None,
+        }
+    }
+
     /// How much there is to run.
     #[must_use]
     pub fn extent(&self) -> Extent {
@@ -222,7 +233,7 @@ pub fn plan(
             vec![]
         }
     };
-    Ok(Plan {
+    let plan = Plan {
         advice: remarks::advice(&cells),
         matrix,
         cells,
@@ -231,7 +242,11 @@ pub fn plan(
         auto,
         notes,
         lab,
-    })
+    };
+    match Searches::refusal(&plan) {
+        Some(why) => Err(PlanError(vec![why])),
+        None => Ok(plan),
+    }
 }
 
 /// What ends the run, where it is not a number of rounds.
