@@ -293,10 +293,7 @@ mod tests {
         let search = Search::new(&values, 40);
         for (cliff, want) in [
             (4_100, vec![(KNEE, "1800", "1900")]),
-            (
-                3_000,
-                vec![(KNEE, "1800", "1900"), (CLIFF, "2900", "3000")],
-            ),
+            (3_000, vec![(KNEE, "1800", "1900"), (CLIFF, "2900", "3000")]),
         ] {
             let (mut measured, mut trials) = (vec![], vec![]);
             while let Some(level) = search.next(&measured) {

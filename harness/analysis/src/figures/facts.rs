@@ -15,13 +15,22 @@ pub(super) fn facts(manifest: &Manifest, trials: &[Trial]) -> Vec<Fact> {
     facts.add("started", &manifest.started);
     facts.add("yieldpoint", &manifest.yieldpoint);
     facts.add("seed", manifest.seed);
-    match &manifest.sequential {
-        None => {
+    match (&manifest.sequential, &manifest.along) {
+        (None, Some(along)) => {
+            let ran = trials.iter().map(|t| t.round).max().unwrap_or(0);
+            facts.add(
+                "rounds",
+                format!("{ran} passes of a search along \"{along}\""),
+            );
+            let most = format!("{} of at most {}", trials.len(), manifest.trials);
+            facts.add("trials", most);
+        }
+        (None, None) => {
             facts.add("rounds", manifest.rounds);
             let planned = format!("{} of {} planned", trials.len(), manifest.trials);
             facts.add("trials", planned);
         }
-        Some(auto) => {
+        (Some(auto), _) => {
             let ran = trials.iter().map(|t| t.round).max().unwrap_or(0);
             let most = manifest.rounds;
             let rounds = format!(

@@ -24,6 +24,10 @@ pub(crate) const WORDS: &[(&str, &str)] = &[
         "rounds = \"auto\": a run ends when each value of one axis was compared with the first and is decided, looked at after 8, 12, 16, 20, 30 and 40 rounds by alpha spending (5 % false alarms a comparison over all looks); the interval is the repeated one.",
     ),
     (
+        "find, along",
+        "find = \"breakpoint\": a run searches one axis of numbers for knee and cliff in at most a fifth of the grid's trials; a round is then one trial of each combination of the other axes.",
+    ),
+    (
         "role",
         "cell: of the matrix; control: the twin of a cell, run to know the noise; ceiling: the reference client, run to know the limit of the target.",
     ),
@@ -179,7 +183,7 @@ pub(crate) const WORDS: &[(&str, &str)] = &[
     ),
     (
         "ratio, ratio_low, ratio_high",
-        "Throughput after ÷ before, geometric mean paired by round, with its 95 % t interval from eight rounds on. In controls: that of the control ÷ that of its cell in one round.",
+        "Throughput after ÷ before, geometric mean paired by round (in a search, trial by trial), with its 95 % t interval from eight pairs on. In controls: that of the control ÷ that of its cell in one round.",
     ),
     (
         "reached_per_s, reached_low, reached_high",

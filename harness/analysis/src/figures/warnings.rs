@@ -17,7 +17,8 @@ pub(super) fn warnings(
     let mut out = Vec::new();
     if trials.is_empty() {
         out.push("The journal is empty: nothing was measured.".to_owned());
-    } else if trials.len() < manifest.trials as usize {
+    } else if manifest.along.is_none() && trials.len() < manifest.trials as usize {
+        // (A search may be done before it has used up its trials.)
         out.push(format!(
             "{} of {} planned trials are in the journal: the run did not complete.",
             text::count(trials.len() as u64),

@@ -5,3 +5,4 @@ mod faults;
 mod lifecycle;
 mod link;
 mod resume;
+mod search;
