@@ -148,10 +148,13 @@ impl Searches {
     }
 }
 
+/// The coordinates that a line's cells share.
+type Others<'a> = Vec<&'a (String, Value)>;
+
 /// The cells that can be run by the rest of their coordinates, each with its value on the axis, rising. A cell
 /// that the axis does not touch is a line of its own.
-fn lines<'a>(plan: &'a Plan, along: &str) -> BTreeMap<Vec<&'a (String, Value)>, Vec<(f64, usize)>> {
-    let mut lines: BTreeMap<Vec<&(String, Value)>, Vec<(f64, usize)>> = BTreeMap::new();
+fn lines<'a>(plan: &'a Plan, along: &str) -> BTreeMap<Others<'a>, Vec<(f64, usize)>> {
+    let mut lines: BTreeMap<Others, Vec<(f64, usize)>> = BTreeMap::new();
     for cell in plan.runnable() {
         let coordinates = &plan.cells[cell].cell.coordinates;
         let at = coordinates.iter().find(|(name, _)| name == along);
