@@ -157,8 +157,11 @@ mod tests {
     use crate::plan::fake;
     use yieldpoint_matrix::{Axis, RunSettings};
 
+    /// An axis, its label, and the knobs that this sets.
+    type Choice<'a> = (&'a str, &'a str, &'a [(&'a str, Value)]);
+
     /// A matrix of cells, each with its coordinates and what they set.
-    fn matrix(axes: &[(&str, &[&str])], cells: &[&[(&str, &str, &[(&str, Value)])]]) -> Matrix {
+    fn matrix(axes: &[(&str, &[&str])], cells: &[&[Choice]]) -> Matrix {
         let mut m = fake::matrix(0, RunSettings::default());
         m.axes = axes
             .iter()
