@@ -280,7 +280,7 @@ mod tests {
         }
     }
 
-    /// A made-up search along 40 rates with a capacity of 2,000/s: one trial a round.
+    /// A made-up search along 40 rates with a capacity of 2,020/s: one trial a round. 1,900 is 94 % of it.
     #[test]
     fn a_search_is_read_between_the_levels_it_measured() {
         use yieldpoint_statistics::Search;
@@ -292,12 +292,12 @@ mod tests {
         // A fifth of 40 levels in 5 rounds.
         let search = Search::new(&values, 40);
         for (cliff, want) in [
-            (4_100, vec![(KNEE, "1800", "1900")]),
-            (3_000, vec![(KNEE, "1800", "1900"), (CLIFF, "2900", "3000")]),
+            (4_100, vec![(KNEE, "1900", "2000")]),
+            (3_000, vec![(KNEE, "1900", "2000"), (CLIFF, "2900", "3000")]),
         ] {
             let (mut measured, mut trials) = (vec![], vec![]);
             while let Some(level) = search.next(&measured) {
-                let good = rates[level].min(2_000) / if rates[level] < cliff { 1 } else { 4 };
+                let good = rates[level].min(2_020) / if rates[level] < cliff { 1 } else { 4 };
                 let round = u32::try_from(trials.len() + 1).unwrap();
                 let trial = synthetic::trial("reference", round);
                 let trial = synthetic::at(trial, "rate", axis[level].clone());

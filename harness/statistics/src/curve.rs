@@ -13,7 +13,8 @@ use std::collections::BTreeMap;
 
 use crate::knee::FALL;
 
-/// From this share of the best on, throughput has reached its plateau.
+/// Below this share of the best, throughput has not reached its plateau. What lies between it and the plateau is
+/// told by the nearer of the two, the more surely the more trials a level has.
 pub const REACHED: f64 = 0.95;
 /// Standard deviation of one trial as a share of its throughput: what a story must stand.
 pub const NOISE: f64 = 0.05;
