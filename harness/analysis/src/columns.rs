@@ -4,7 +4,7 @@ use polars::prelude::DataType;
 use yieldpoint_record::{Asked, FORMAT, LabFact, Machine, Manifest};
 
 use crate::figures::WORDS;
-use crate::tables;
+use crate::{bulk, tables};
 
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,9 +24,15 @@ pub struct ColumnFact {
 /// # Errors
 /// None that an input could cause: the tables of no trials are made.
 pub fn columns() -> anyhow::Result<Vec<ColumnFact>> {
-    let made = tables(&blank(), &[])?;
+    let manifest = blank();
+    let made = tables(&manifest, &[])?;
+    let mut all: Vec<_> = made.named().map(|(name, t)| (name, t.clone())).into();
+    for table in &bulk::ALL {
+        all.push((table.name, (table.rows)(&manifest, &[])?));
+    }
+    all.sort_by_key(|(name, _)| *name);
     let mut out = Vec::new();
-    for (table, frame) in made.named() {
+    for (table, frame) in all {
         for column in frame.columns() {
             out.push(ColumnFact {
                 table,

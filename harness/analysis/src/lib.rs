@@ -8,6 +8,7 @@
 //! that its tables do not hold.
 
 mod breakpoints;
+mod bulk;
 mod ceilings;
 mod columns;
 mod confusion;
@@ -41,19 +42,14 @@ pub use columns::{ColumnFact, columns, words};
 pub use figures::report;
 pub use summary::summary;
 
-/// The tables of a run. Rows of `trials` stand in the order of the journal.
+/// The tables of a run that grow with its trials and not with their length; the others are made while they are
+/// written. Rows of `trials` stand in the order of the journal.
 #[derive(Clone, Debug)]
 pub struct Tables {
     /// one row a trial
     pub trials: DataFrame,
-    /// one row a slot of a trial: 100 ms as the target saw it, 1 s as the client saw it
-    pub timeline: DataFrame,
-    /// one row a sample of a trial, one column a metric
-    pub samples: DataFrame,
     /// one row a trial and kind of failed request
     pub errors: DataFrame,
-    /// one row a trial, histogram and occupied slot
-    pub histograms: DataFrame,
     /// one row a trial and phase
     pub phases: DataFrame,
     /// one row a place along a numeric axis where throughput stops rising or falls
@@ -86,10 +82,7 @@ pub fn tables(manifest: &Manifest, trials: &[Trial]) -> anyhow::Result<Tables> {
             .context("table \"confusion\"")?,
         ceilings: ceilings::table(&references).context("table \"ceilings\"")?,
         trials: of_trials,
-        timeline: timeline::table(trials).context("table \"timeline\"")?,
-        samples: samples::table(manifest, trials).context("table \"samples\"")?,
         errors: errors::table(trials).context("table \"errors\"")?,
-        histograms: histograms::table(trials).context("table \"histograms\"")?,
     })
 }
 

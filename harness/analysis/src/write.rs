@@ -4,15 +4,15 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use polars::prelude::{
-    CsvWriter, DataFrame, ParquetCompression, ParquetWriter, PolarsResult, SerWriter as _,
-};
+use polars::prelude::{CsvWriter, DataFrame, ParquetCompression, ParquetWriter, SerWriter as _};
+use yieldpoint_record::{Manifest, Trial};
 
 use crate::Tables;
+use crate::bulk::{self, Bulk};
 
 impl Tables {
-    /// Every table with its name, in order of the names.
-    pub(crate) fn named(&self) -> [(&'static str, &DataFrame); 11] {
+    /// The tables that are whole in memory with their names, in order of these.
+    pub(crate) fn named(&self) -> [(&'static str, &DataFrame); 8] {
         [
             ("breakpoints", &self.breakpoints),
             ("ceilings", &self.ceilings),
@@ -20,50 +20,77 @@ impl Tables {
             ("controls", &self.controls),
             ("effects", &self.effects),
             ("errors", &self.errors),
-            ("histograms", &self.histograms),
             ("phases", &self.phases),
-            ("samples", &self.samples),
-            ("timeline", &self.timeline),
             ("trials", &self.trials),
         ]
     }
 
-    /// Writes every table into `dir` as Parquet (zstd) and, but for the histograms, as CSV.
+    /// Writes every table of the run into `dir` as Parquet (zstd) and, but for the histograms, as CSV; manifest and
+    /// trials are those that the tables were made of.
     /// Files that are there are replaced whole or not at all. Gives the files, in order of their names.
-    pub fn write(&self, dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    pub fn write(
+        &self,
+        manifest: &Manifest,
+        trials: &[Trial],
+        dir: &Path,
+    ) -> anyhow::Result<Vec<PathBuf>> {
         fs::create_dir_all(dir).with_context(|| format!("\"{}\"", dir.display()))?;
         let mut written = Vec::new();
         for (name, table) in self.named() {
-            // Millions of rows that nobody reads as text.
-            let csv = name != "histograms";
             // Writers want the table for themselves (they join its chunks); a clone shares the data.
-            if csv {
-                written.push(aside(dir, &format!("{name}.csv"), |file| {
-                    CsvWriter::new(file).finish(&mut table.clone())
-                })?);
-            }
+            written.push(aside(dir, &format!("{name}.csv"), |file| {
+                Ok(CsvWriter::new(file).finish(&mut table.clone())?)
+            })?);
             written.push(aside(dir, &format!("{name}.parquet"), |file| {
                 ParquetWriter::new(file)
                     .with_compression(ParquetCompression::Zstd(None))
-                    .finish(&mut table.clone())
-                    .map(|_bytes| ())
+                    .finish(&mut table.clone())?;
+                Ok(())
             })?);
         }
+        for table in &bulk::ALL {
+            written.extend(write_bulk(table, manifest, trials, bulk::PART, dir)?);
+        }
+        written.sort();
         Ok(written)
     }
+}
+
+/// Both files of one bulk table, side by side, so that its rows are made once.
+pub(crate) fn write_bulk(
+    table: &Bulk,
+    manifest: &Manifest,
+    trials: &[Trial],
+    part: usize,
+    dir: &Path,
+) -> anyhow::Result<Vec<PathBuf>> {
+    let parquet = |csv: Option<&File>| {
+        aside(dir, &format!("{}.parquet", table.name), |file| {
+            table.write(manifest, trials, part, file, csv)
+        })
+    };
+    if !table.csv {
+        return Ok(vec![parquet(None)?]);
+    }
+    let mut beside = None;
+    let csv = aside(dir, &format!("{}.csv", table.name), |file| {
+        beside = Some(parquet(Some(file))?);
+        Ok(())
+    })?;
+    Ok([Some(csv), beside].into_iter().flatten().collect())
 }
 
 /// Writes beside the file and renames, so that a reader never sees half a table.
 fn aside(
     dir: &Path,
     name: &str,
-    write: impl FnOnce(File) -> PolarsResult<()>,
+    write: impl FnOnce(&File) -> anyhow::Result<()>,
 ) -> anyhow::Result<PathBuf> {
     let path = dir.join(name);
     let beside = dir.join(format!(".{name}.{}", std::process::id()));
     let done = File::create(&beside)
         .map_err(anyhow::Error::from)
-        .and_then(|file| Ok(write(file)?))
+        .and_then(|file| write(&file))
         .and_then(|()| Ok(fs::rename(&beside, &path)?));
     if done.is_err() {
         // The reason of the failure is worth more than a leftover that could not be removed either.

@@ -33,7 +33,7 @@ pub fn derive(folder: &RunFolder, out: Option<&Path>) -> anyhow::Result<Derived>
         );
     }
     let tables = yieldpoint_analysis::tables(&manifest, &trials)?;
-    tables.write(&folder.tables())?;
+    tables.write(&manifest, &trials, &folder.tables())?;
     let report = yieldpoint_analysis::report(&manifest, &trials, &tables)?;
     let out = page_folder(folder, out);
     let written = yieldpoint_report::write(&report, &out)?;
