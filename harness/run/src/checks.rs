@@ -85,8 +85,10 @@ pub fn check_ends(o: &Outcome, t: &Testimony, listen_drops: u64) -> Vec<Check> {
     // A complete answer was certainly served; a request that broke off may or may not have been.
     let answered = o.total.good.saturating_add(count(&ErrorKind::answered));
     let broken_off = count(&|k| !k.before_sending() && !k.answered());
-    // The kernel may complete a handshake that the client gave up on.
-    let given_up = count(&|k| k == ErrorKind::ConnectTimeout);
+    // The kernel may complete a handshake that the client gave up on; the time of the whole request, a connect
+    // included, may be up first.
+    let in_connect = count(&|k| k == ErrorKind::Timeout).min(o.total.connect_failures);
+    let given_up = count(&|k| k == ErrorKind::ConnectTimeout).saturating_add(in_connect);
     let requests = between(t.requests, answered, broken_off);
     let low = o
         .total
@@ -212,6 +214,26 @@ pub(crate) mod tests {
                 (req_ok, conn_ok),
                 "row {i}: {checks:?}"
             );
+        }
+    }
+
+    #[test]
+    fn a_request_may_time_out_while_it_connects() {
+        // timeouts, of those in connect; connections the target accepted beyond those the client opened; ok?
+        let table = [
+            (3, 3, 3, true),  // the handshakes were completed after all
+            (3, 3, 4, false), // one that nobody asked for
+            (3, 1, 2, false), // the others had their connection, and it is counted
+        ];
+        for (timeouts, in_connect, more, want) in table {
+            let mut o = outcome(100, &[(ErrorKind::Timeout, timeouts)], 10);
+            o.total.connect_failures = in_connect;
+            let t = Testimony {
+                requests: 100,
+                connections: 10 + more,
+                ..Testimony::default()
+            };
+            assert_eq!(check_ends(&o, &t, 0)[1].ok, want, "{in_connect} {more}");
         }
     }
 
