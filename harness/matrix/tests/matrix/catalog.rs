@@ -14,6 +14,11 @@ const MODES: &[Cow<'static, str>] = &[
 const KINDS: &[Cow<'static, str>] = &[Cow::Borrowed("static"), Cow::Borrowed("url")];
 const CLOSES: &[Cow<'static, str>] = &[Cow::Borrowed("with_data"), Cow::Borrowed("after")];
 
+const A_TIME: Kind = Kind::Duration {
+    min: Nanos(0),
+    max: DAY,
+};
+
 fn int(name: &'static str, default: i64, min: i64, max: i64) -> Knob {
     Knob::int(name, default, min, max, "")
 }
@@ -67,6 +72,19 @@ pub fn catalog() -> Catalog {
         int("target.backlog", 511, 1, 65_535),
         Knob::bool("target.access_log", false, ""),
         Knob::choice("target.close", CLOSES, ""),
+        optional("target.delay", A_TIME),
+        optional("target.delay_distribution", Kind::Text),
+        optional("target.delay_sigma", Kind::Float { min: 0.0, max: 5.0 }),
+        optional(
+            "target.delay_seed",
+            Kind::Int {
+                min: 0,
+                max: i64::MAX,
+            },
+        ),
+        optional("target.stall_at", A_TIME),
+        optional("target.stall_for", A_TIME),
+        optional("target.cpu_burn", A_TIME),
         Knob::choice("lab.mode", MODES, ""),
         optional(
             "lab.nofile",
