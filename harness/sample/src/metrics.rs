@@ -94,7 +94,7 @@ pub(crate) const TABLE: &[(Metric, Take)] = &[
     (counter("target_switches_involuntary", Count, TASK_STATUS, "times that the CPU was taken from threads of the target; once a second"), |s| s.target.switches.involuntary),
     (gauge("sockets_inuse", Count, SOCKSTAT, "TCP sockets of the namespace (over a veth pair, the client's), without TIME_WAIT"), |s| s.net.sockstat.inuse),
     (gauge("sockets_time_wait", Count, SOCKSTAT, "TIME_WAIT entries of the namespace, both ends together; over a veth pair those of the client's end"), |s| s.net.sockstat.time_wait),
-    (gauge("target_sockets_time_wait", Count, SOCKSTAT, "TIME_WAIT entries of the target's end, over a veth pair; missing on loopback, where one namespace has both"), |s| s.target_time_wait),
+    (gauge("sockets_time_wait_target", Count, SOCKSTAT, "TIME_WAIT entries of the target's end, over a veth pair; missing on loopback, where one namespace has both"), |s| s.target_time_wait),
     (gauge("sockets_orphan", Count, SOCKSTAT, "TCP sockets without a process, of the whole machine"), |s| s.net.sockstat.orphan),
     (gauge("tcp_mem_pages", Count, SOCKSTAT, "pages of memory that TCP uses, of the whole machine"), |s| s.net.sockstat.mem_pages),
     (gauge("sockets_established", Count, DIAG, "ends of standing connections (ESTABLISHED); once a second"), |s| Some(s.states?.established)),

@@ -304,7 +304,7 @@ fn a_client_that_does_not_put_the_asked_load_on_is_flagged() {
     let matrix = scratch.matrix(
         "starved",
         &format!(
-            "[run]\nrounds = 1\n[knobs]\nclient = [\"honest\", \"reference\"]\nthreads = [1, 2]\nduration = \"400ms\"\nrequest_timeout = \"1s\"\n[axis.load.closed]\n[axis.load.open]\nrate = 500\ntarget.delay = \"300ms\"\n[[exclude]]\nclient = \"honest\"\nload = \"open\"\n[clients.honest]\ncommand = [{:?}, \"honest\"]\n",
+            "[run]\nrounds = 1\ncontrols = false\nceilings = false\n[knobs]\nclient = [\"honest\", \"reference\"]\nthreads = [1, 2]\nduration = \"400ms\"\nrequest_timeout = \"1s\"\n[axis.load.closed]\n[axis.load.open]\nrate = 500\ntarget.delay = \"300ms\"\n[[exclude]]\nclient = \"honest\"\nload = \"open\"\n[clients.honest]\ncommand = [{:?}, \"honest\"]\n",
             fake()
         ),
     );

@@ -21,7 +21,7 @@ fn drops_at_the_accept_queue_are_seen_across_a_link() {
     // connect that finds no room is dropped, and sent again a second later.
     let matrix = scratch.matrix(
         "link",
-        "[run]\nrounds = 1\n[knobs]\nclient = \"reference\"\nusers_per_thread = 200\nkeep_alive = false\nduration = \"1s\"\ntarget.backlog = 1\nlab.network = [\"loopback\", \"veth\"]\nlab.cpus.client = \"0\"\nlab.cpus.target = \"0\"\n",
+        "[run]\nrounds = 1\ncontrols = false\nceilings = false\n[knobs]\nclient = \"reference\"\nusers_per_thread = 200\nkeep_alive = false\nduration = \"1s\"\ntarget.backlog = 1\nlab.network = [\"loopback\", \"veth\"]\nlab.cpus.client = \"0\"\nlab.cpus.target = \"0\"\n",
     );
     let out = scratch.output(&["run", matrix.to_str().expect("UTF-8")]);
     assert_eq!(out.status.code(), Some(0), "{}", stderr(&out));
@@ -44,6 +44,6 @@ fn drops_at_the_accept_queue_are_seen_across_a_link() {
 
 /// Over a link the entries of either end are apart; on loopback they are in one namespace.
 fn entries_of_the_target(row: &Trial, samples: &SampleSeries) {
-    let apart = column(samples, "target_sockets_time_wait");
+    let apart = column(samples, "sockets_time_wait_target");
     assert_eq!(!apart.is_empty(), row.cell.contains("veth"), "{}", row.cell);
 }
