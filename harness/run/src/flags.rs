@@ -73,6 +73,14 @@ pub fn refused(o: &Outcome) -> u64 {
         .sum()
 }
 
+/// A running total at the last sample. In a fresh namespace it began at 0, so it also has what happened before a
+/// first sample that came late, which [`rise`] has not.
+#[must_use]
+pub fn total(s: &SampleSeries, metric: &str) -> Option<u64> {
+    let last = s.columns.get(metric)?.iter().flatten().last()?;
+    u64::try_from(*last).ok()
+}
+
 /// How far a running total rose over the samples.
 #[must_use]
 pub fn rise(s: &SampleSeries, metric: &str) -> Option<i64> {
@@ -171,5 +179,29 @@ mod tests {
         assert_eq!(ports_of("32768\t34767"), Some(2_000));
         assert_eq!(ports_of("9 1"), None);
         assert_eq!(ports_of("many"), None);
+    }
+
+    #[test]
+    fn a_total_has_what_a_late_first_sample_missed() {
+        let series = |values: &[Option<i64>]| SampleSeries {
+            t_ns: vec![0; values.len()],
+            columns: [("drops".to_owned(), values.to_vec())].into(),
+        };
+        // samples, total at the end, rise
+        let table: [(&[Option<i64>], Option<u64>, Option<i64>); 4] = [
+            (&[Some(0), Some(9)], Some(9), Some(9)),
+            (&[Some(4), Some(9)], Some(9), Some(5)), // 4 came before the first sample
+            (&[Some(4), None], Some(4), Some(0)),    // the last that was read
+            (&[None], None, None),                   // missing is not 0
+        ];
+        for (values, want, rose) in table {
+            let s = series(values);
+            assert_eq!(
+                (total(&s, "drops"), rise(&s, "drops")),
+                (want, rose),
+                "{values:?}"
+            );
+        }
+        assert_eq!(total(&series(&[]), "other"), None);
     }
 }

@@ -29,6 +29,9 @@ const OUTCOME: u64 = 30 * S;
 /// What a target may take for the same; it waits up to 250 ms for connections to end.
 const TESTIMONY: u64 = 10 * S;
 
+/// Connections dropped at the accept queue.
+const LISTEN_DROPS: &str = "tcp_listen_drops";
+
 /// What a trial needs beside its cell.
 pub struct Surroundings<'a> {
     /// the lab program
@@ -333,20 +336,17 @@ fn load(
 
 /// What the TIME_WAIT entries at the client's end are held against; the walk over them took that time.
 fn balance(row: &Trial, entries: u64, walk: Range<u64>, network: Network) -> Option<Balance<'_>> {
-    let rose = |metric| {
-        let samples = row.samples.as_ref()?;
-        flags::rise(samples, metric).map(i64::unsigned_abs)
-    };
+    let total = |metric| flags::total(row.samples.as_ref()?, metric);
     Some(Balance {
         entries,
         read_from_ns: walk.start,
         read_to_ns: walk.end,
         outcome: row.outcome.as_ref()?,
         testimony: row.testimony.as_ref()?,
-        recycled: rose("tcp_time_wait_recycled")?,
-        overflow: rose("tcp_time_wait_overflow")?,
-        resets: rose("tcp_out_rsts")?,
-        sent_again: rose("tcp_retrans_segs")?,
+        recycled: total("tcp_time_wait_recycled")?,
+        overflow: total("tcp_time_wait_overflow")?,
+        resets: total("tcp_out_rsts")?,
+        sent_again: total("tcp_retrans_segs")?,
         at_once: match network {
             Network::Loopback => true,
             Network::Veth(link) => link.rate.is_none() && link.delay.0 == 0,
@@ -436,12 +436,12 @@ fn judge(cell: &PlannedCell, row: &mut Trial) {
     };
     let mut found = std::mem::take(&mut row.checks);
     if let Some(testimony) = &row.testimony {
-        let drops = row
-            .samples
-            .as_ref()
-            .and_then(|s| flags::rise(s, "tcp_listen_drops"))
-            .unwrap_or(0);
-        found.extend(checks::check_ends(outcome, testimony, drops.unsigned_abs()));
+        let drops = row.samples.as_ref().and_then(|s| match cell.mode {
+            Mode::Private => flags::total(s, LISTEN_DROPS),
+            // The host's counter has those of its whole life.
+            Mode::Host => flags::rise(s, LISTEN_DROPS).map(i64::unsigned_abs),
+        });
+        found.extend(checks::check_ends(outcome, testimony, drops.unwrap_or(0)));
     } else {
         row.flags.push(flag::ONE_ENDED.into());
     }
