@@ -188,7 +188,8 @@ mod tests {
             columns: [("drops".to_owned(), values.to_vec())].into(),
         };
         // samples, total at the end, rise
-        let table: [(&[Option<i64>], Option<u64>, Option<i64>); 4] = [
+        type Row<'a> = (&'a [Option<i64>], Option<u64>, Option<i64>);
+        let table: [Row; 4] = [
             (&[Some(0), Some(9)], Some(9), Some(9)),
             (&[Some(4), Some(9)], Some(9), Some(5)), // 4 came before the first sample
             (&[Some(4), None], Some(4), Some(0)),    // the last that was read
