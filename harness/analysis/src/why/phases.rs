@@ -197,13 +197,22 @@ fn of_ports(slots: &Slots, mut levels: Vec<Level>) -> Vec<Level> {
     }
     let mut levels = joined(slots, levels, |a, b| a.name == b.name);
     wake(slots, &mut levels);
+    // Ports that come back all at once are gone for a moment before the next do.
     for i in 1..levels.len().saturating_sub(1) {
         let short = (levels[i].to - levels[i].from) as u64 * slots.slot_ms < WITHIN_RECOVERY_MS;
-        let (before, after) = (levels[i - 1].name, levels[i + 1].name);
-        // Ports that come back all at once are gone for a moment before the next do.
-        let gone = levels[i].name == EXHAUSTED && before == RECOVERY;
-        if short && (gone || before == RECOVERY && after == RECOVERY) {
+        if short && levels[i].name == EXHAUSTED && levels[i - 1].name == RECOVERY {
             levels[i].name = RECOVERY;
+        }
+    }
+    let recoveries: Vec<usize> = (0..levels.len())
+        .filter(|i| levels[*i].name == RECOVERY)
+        .collect();
+    for pair in recoveries.windows(2) {
+        let between = levels[pair[1]].from - levels[pair[0]].to;
+        if (between as u64) * slots.slot_ms < WITHIN_RECOVERY_MS {
+            levels[pair[0]..pair[1]]
+                .iter_mut()
+                .for_each(|level| level.name = RECOVERY);
         }
     }
     joined(slots, levels, |a, b| a.name == b.name)
@@ -392,6 +401,34 @@ mod tests {
         // 2,000 and 2,000 connections, over 121.5 s.
         let sustained = got.sustained_per_s.unwrap();
         assert!((sustained - 4_000.0 / 121.5).abs() < 0.1, "{sustained}");
+    }
+
+    #[test]
+    fn ports_that_come_back_in_two_steps_are_one_recovery() {
+        // The first step is used up by a burst and a search before the second comes.
+        let seen = slots(&[
+            (0.5, 8_350, 0.0),
+            (2.5, 1_530, 0.0),
+            (58.4, 0, 1_000.0),
+            (0.5, 8_240, 0.0),
+            (1.0, 1_370, 0.0),
+            (0.5, 0, 1_000.0),
+            (1.9, 1_320, 0.0),
+            (57.5, 0, 1_000.0),
+            (0.6, 6_450, 0.0),
+            (1.0, 1_410, 0.0),
+            (0.5, 0, 1_000.0),
+            (2.6, 1_000, 0.0),
+            (4.0, 0, 1_000.0),
+        ]);
+        let got = course(&seen, Ports::Burned);
+        let starts: Vec<_> = names(&got)
+            .into_iter()
+            .filter(|(name, ..)| matches!(*name, BURST | RECOVERY))
+            .map(|(_, start, _)| start)
+            .collect();
+        assert_eq!(starts, [0, 61_400, 122_800], "{:?}", names(&got));
+        assert_eq!(got.cycles, 2);
     }
 
     #[test]
