@@ -110,7 +110,7 @@ pub const ALL: &[Scenario] = &[
     },
     Scenario {
         causes: &["fd_limit"],
-        why: "users need more descriptors than a process may have, those of the client or, by processes × users, those of the target",
+        why: "users need more descriptors than a process may have, those of the client or, by processes × users, those of the target; the others wait for 20 ms or more, so that no more than 5,000 requests/s use a CPU",
         clients: MANY_USERS,
         draw: few_descriptors,
     },
@@ -209,9 +209,10 @@ pub const ALL: &[Scenario] = &[
     },
     Scenario {
         causes: &["fd_limit", "target_errors"],
-        why: "most users have no descriptor; 10 to 30 % of what the others get are failures",
+        why: "most users have no descriptor; 10 to 30 % of what the others get, after 20 ms or more, are failures",
         clients: MANY_USERS,
         draw: |d| {
+            wait(d);
             few_at_the_client(d);
             errors(d);
         },
@@ -271,7 +272,14 @@ fn storm(d: &mut Draw) {
     d.text("target.delay", format_args!("{delay}ms"));
 }
 
+/// Whoever has a descriptor waits for a delay, or 30 of them would use up the target's CPU as well.
+fn wait(d: &mut Draw) {
+    let delay = d.int(20..=40);
+    d.text("target.delay", format_args!("{delay}ms"));
+}
+
 fn few_descriptors(d: &mut Draw) {
+    wait(d);
     if d.one(&[true, false]) {
         return few_at_the_client(d);
     }
