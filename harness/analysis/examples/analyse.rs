@@ -4,6 +4,9 @@
 //! cargo run --release -p yieldpoint-analysis --example generate -- DIR 139 1   # 10,008 trials of 1 s, never run
 //! cargo run --release -p yieldpoint-analysis --example analyse -- DIR/<run>
 //! ```
+//! On two cores 10,008 generated trials of 1 s take 8 s and 0.4 GiB, of 10 s (as many samples each as a real one, 100
+//! of 40 metrics) 10 s and 1.0 GiB; both grow linearly with the trials.
+//!
 //! Prints the trials, the seconds of each step and the peak of resident memory (VmHWM of proc_pid_status(5)).
 
 use std::path::Path;

@@ -9,7 +9,7 @@ use yieldpoint_record::{Manifest, Trial};
 use crate::{histograms, samples, timeline};
 
 /// Trials whose rows are made at once: some MiB of them.
-pub(crate) const PART: usize = 100;
+pub(crate) const PART: usize = 50;
 
 /// A table that is written in parts.
 pub(crate) struct Bulk {
