@@ -116,6 +116,8 @@ pub(crate) struct Evidence {
     /// 1 ÷ (1 − share) times as much at most
     pub waited: Option<f64>,
     pub noisy: bool,
+    /// a CPU quota held the client back
+    pub throttled: bool,
     pub shared_cpus: bool,
 }
 
@@ -221,10 +223,13 @@ impl Evidence {
             cpu.zip(cores)
                 .map(|(cpu, cores)| cpu / 1e9 / window_s / cores)
         };
-        // Busy time counts interrupts and others too; it says something where every CPU of the set is in use.
-        let busy = |metric: &str, set: Option<f64>, used: Option<f64>| {
-            let whole = set.filter(|_| set == used);
-            share(samples.growth(metric), whole)
+        // Soft interrupts serve the network, which is the load itself, and some kernels book them apart; what
+        // others do on the same CPUs is no sign that the program lacks them. It says something where every CPU
+        // of the set is in use.
+        let busy = |end: &str, set: Option<f64>, used: Option<f64>| {
+            let own = samples.growth(&format!("{end}_cpu_ns"))?;
+            let network = samples.growth(&format!("{end}_set_softirq_ns"))?;
+            share(Some(own + network), set.filter(|_| set == used))
         };
         let shared = has(flag::SHARED_CPUS);
         let crowd = [
@@ -281,8 +286,8 @@ impl Evidence {
             connect_p99_s: times.connect_p99_ns.map(|ns| ns as f64 / 1e9),
             client_cpu: share(client_cpu_ns, client_cores),
             client_cores,
-            client_set_busy: busy("client_set_busy_ns", client_set, client_cores),
-            target_set_busy: busy("target_set_busy_ns", target_set, target_cores),
+            client_set_busy: busy("client", client_set, client_cores),
+            target_set_busy: busy("target", target_set, target_cores),
             target_cpu: share(samples.growth("target_cpu_ns"), target_cores),
             target_cores,
             client_cpu_s_per_good: client_cpu_ns
@@ -313,6 +318,7 @@ impl Evidence {
             others: crowd.map(|c| c.others),
             waited: crowd.and_then(|c| c.waited),
             noisy: has(flag::NOISY),
+            throttled: has(flag::THROTTLED),
             shared_cpus: shared,
             course,
         })

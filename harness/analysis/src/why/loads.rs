@@ -9,7 +9,7 @@ use crate::text;
 
 /// A CPU that is used for this share of the time has nothing left: the rest goes to interrupts and switches.
 const BUSY: f64 = 0.90;
-/// The same where interrupts and others on the set are counted too, and the program has the most of it.
+/// The same where the soft interrupts of its set are counted too, and the program has the most of it.
 const SET_BUSY: f64 = 0.97;
 const MOST_OF_THE_SET: f64 = 0.60;
 /// A link is full at this share of its rate.
@@ -60,7 +60,10 @@ pub(super) fn bandwidth(e: &Evidence) -> Option<Cause> {
 }
 
 pub(super) fn keepalive_limit(e: &Evidence) -> Option<Cause> {
-    let limit = e.keepalive_limit?;
+    // Connections that end long before the limit ended for another reason.
+    let limit = e
+        .keepalive_limit
+        .filter(|limit| e.attempts >= 0.5 * limit * e.connections)?;
     let closed = e
         .closed_by_target
         .filter(|c| *c >= 0.5 * e.connections && *c > 0.0)?;
@@ -89,7 +92,7 @@ pub(super) fn keepalive_limit(e: &Evidence) -> Option<Cause> {
     })
 }
 
-/// A program that has no CPU left: by its own clock, or by its set's, where interrupts are booked apart.
+/// A program that has no CPU left: by its own clock, or with the interrupts of its set, where they are booked apart.
 fn saturated(own: Option<f64>, set: Option<f64>, crowded: bool) -> Option<f64> {
     let by_clock = own.filter(|s| *s >= BUSY);
     let most = own.is_some_and(|o| o >= MOST_OF_THE_SET) && !crowded;
@@ -102,7 +105,7 @@ fn busy_text(own: Option<f64>, set: Option<f64>, cores: Option<f64>, what: &str)
         format!(" of {}", text::plural(c.round() as usize, "core"))
     });
     let set = set.map_or_else(String::new, |s| {
-        format!(" (its CPUs were busy for {})", percent(s))
+        format!(" ({} with the interrupts of its CPUs)", percent(s))
     });
     format!(
         "the {what} used {}{cores}{set}",
@@ -149,9 +152,9 @@ pub(super) fn noisy_machine(e: &Evidence) -> Option<Cause> {
                 percent(w.min(1.0))
             ))
         ),
-        (None, None) if e.noisy => {
-            "samples came late or a CPU quota held the client back".to_owned()
-        }
+        (None, None) if e.throttled => "a CPU quota held the client back".to_owned(),
+        // Where the kernel says that nobody here waited for a CPU, late samples bind nothing.
+        (None, None) if e.noisy && e.waited.is_none() => "samples came late".to_owned(),
         (None, None) => return None,
     };
     Some(Cause {

@@ -188,9 +188,16 @@ fn each_cause_is_named_and_nothing_is_guessed() {
         // After every tenth, and connects are slow.
         ("keepalive_limit", |e| {
             e.keepalive_limit = Some(10.0);
-            e.connections = 20_000.0;
-            e.closed_by_target = Some(20_000.0);
-            e.connect_mean_s = Some(0.000_5);
+            e.connections = 4_000.0;
+            e.closed_by_target = Some(4_000.0);
+            e.connect_mean_s = Some(0.001_1);
+        }),
+        // Closed by the target long before the limit: for another reason, whatever it costs.
+        ("target_latency", |e| {
+            e.keepalive_limit = Some(1_000_000.0);
+            e.connections = 8_000.0;
+            e.closed_by_target = Some(8_000.0);
+            e.connect_mean_s = Some(0.001);
         }),
         // The same limit at 100: reconnecting takes hardly any time.
         ("target_latency", |e| {
@@ -200,6 +207,16 @@ fn each_cause_is_named_and_nothing_is_guessed() {
         // The hypervisor took a quarter of a CPU.
         ("noisy_machine", |e| e.steal = Some(0.25)),
         ("noisy_machine", |e| e.noisy = true),
+        // Late samples, of programs that had a CPU whenever they wanted one.
+        ("target_latency", |e| {
+            e.noisy = true;
+            e.others = Some(0.0);
+            e.waited = Some(0.01);
+        }),
+        ("noisy_machine", |e| {
+            e.throttled = true;
+            e.waited = Some(0.01);
+        }),
         // Others had most of the client's CPU, and tasks waited for it: the latency is theirs.
         ("noisy_machine", |e| {
             e.client_cpu = Some(0.18);
