@@ -229,7 +229,9 @@ impl Evidence {
         let busy = |end: &str, set: Option<f64>, used: Option<f64>| {
             let own = samples.growth(&format!("{end}_cpu_ns"))?;
             let network = samples.growth(&format!("{end}_set_softirq_ns"))?;
-            share(Some(own + network), set.filter(|_| set == used))
+            // Where they are not booked apart they would count twice; the set was not busy for longer than it was.
+            let most = samples.growth(&format!("{end}_set_busy_ns"))?;
+            share(Some((own + network).min(most)), set.filter(|_| set == used))
         };
         let shared = has(flag::SHARED_CPUS);
         let crowd = [
