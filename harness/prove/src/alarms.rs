@@ -2,12 +2,11 @@
 //! difference that is none; a harness whose intervals are too narrow finds more.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use yieldpoint_record::{Role, Status, Trial};
 use yieldpoint_statistics::{Comparison, ROUNDS_FOR_A_VERDICT, Ratio, compare, paired_ratio};
 
-use crate::runs;
+use crate::runs::Source;
 use crate::statement::Statement;
 
 /// Of 200 comparisons, each with a false alarm in 20, more than this many alarm once in 200 such proofs
@@ -16,23 +15,9 @@ const MOST_OF_200: usize = 18;
 /// A comparison of which a round could not be measured is none; fewer than this many are no proof.
 const FEWEST: usize = 190;
 
-/// Check how often two equal things are told apart
-#[derive(clap::Args, Debug)]
-pub struct Args {
-    /// Folder of a run of matrices/alarms.toml; without one, it is run (20 minutes)
-    #[arg(long, value_name = "RUN")]
-    of: Option<PathBuf>,
-    /// Folder in which the run's own folder is made
-    #[arg(long, value_name = "DIR", default_value = "results")]
-    out: PathBuf,
-}
-
 /// Runs the matrix, or reads a run of it, and compares.
-pub fn prove(args: &Args) -> anyhow::Result<Vec<Statement>> {
-    let run = match &args.of {
-        Some(folder) => runs::read(folder)?,
-        None => runs::run("matrices/alarms.toml".as_ref(), &args.out, &[])?,
-    };
+pub fn prove(source: &Source) -> anyhow::Result<Vec<Statement>> {
+    let run = source.get("matrices/alarms.toml")?;
     Ok(same(&comparisons(&pairs(&run.trials))))
 }
 

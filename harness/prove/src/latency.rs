@@ -2,14 +2,12 @@
 //! is that of a queue. What theory does not know of a client is measured beside it: its own latency with one user,
 //! and how fast it works off a queue.
 
-use std::path::PathBuf;
-
 use anyhow::Context as _;
 use yieldpoint_protocol::Histogram;
 use yieldpoint_record::{Status, Trial};
 use yieldpoint_terms::Value;
 
-use crate::runs;
+use crate::runs::Source;
 use crate::statement::Statement;
 
 /// Quantiles of log-normal delays may be off by this share.
@@ -24,23 +22,9 @@ const NORMAL: [(f64, f64); 3] = [(0.5, 0.0), (0.9, 1.281_551_57), (0.99, 2.326_3
 /// Within the stall of `matrices/latency.toml`, which meets a fifth of all requests, and its drain.
 const LATE: [f64; 4] = [0.9, 0.95, 0.99, 1.0];
 
-/// Check the latency that every client tells on a run
-#[derive(clap::Args, Debug)]
-pub struct Args {
-    /// Folder of a run of matrices/latency.toml; without one, it is run (4 minutes)
-    #[arg(long, value_name = "RUN")]
-    of: Option<PathBuf>,
-    /// Folder in which the run's own folder is made
-    #[arg(long, value_name = "DIR", default_value = "results")]
-    out: PathBuf,
-}
-
 /// Runs the matrix, or reads a run of it, and compares.
-pub fn prove(args: &Args) -> anyhow::Result<Vec<Statement>> {
-    let run = match &args.of {
-        Some(folder) => runs::read(folder)?,
-        None => runs::run("matrices/latency.toml".as_ref(), &args.out, &[])?,
-    };
+pub fn prove(source: &Source) -> anyhow::Result<Vec<Statement>> {
+    let run = source.get("matrices/latency.toml")?;
     let mut all = Vec::new();
     for trial in &run.trials {
         all.extend(statements(trial, &run.trials).with_context(|| trial.cell.clone())?);

@@ -24,12 +24,12 @@ struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Proof {
-    /// The law of local ports: connections a cycle, length of a cycle, sustained rate, phases
-    Ports(ports::Args),
-    /// Latency: log-normal delays and a stall, told by every client as theory has it
-    Latency(latency::Args),
-    /// False alarms: one thing compared with itself 200 times
-    Alarms(alarms::Args),
+    /// The law of local ports: connections a cycle, length of a cycle, sustained rate, phases (17 minutes)
+    Ports(runs::Source),
+    /// Latency: log-normal delays and a stall, told by every client as theory has it (4 minutes)
+    Latency(runs::Source),
+    /// False alarms: one thing compared with itself 200 times (20 minutes)
+    Alarms(runs::Source),
     /// Power: a target that got 5 % slower, looked for 50 times
     Power(power::Args),
     /// The verdicts: causes are injected, with parameters drawn from a seed

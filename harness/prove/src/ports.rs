@@ -3,13 +3,12 @@
 //! the time) and no more (none is free).
 
 use std::ops::Range;
-use std::path::PathBuf;
 
 use yieldpoint_protocol::Testimony;
 use yieldpoint_record::Trial;
 use yieldpoint_terms::Value;
 
-use crate::runs::{self, Finished, Row, number};
+use crate::runs::{self, Finished, Row, Source, number};
 use crate::statement::Statement;
 
 /// Where the ports run out, one connection in so many may be missing or too many: 1 %.
@@ -21,23 +20,9 @@ const CYCLE_S: Range<f64> = 59.9..64.1;
 /// A stretch without a connection that is at least this long is the end of a cycle, s.
 const EXHAUSTED_S: f64 = 3.0;
 
-/// Check the law of local ports on a run
-#[derive(clap::Args, Debug)]
-pub struct Args {
-    /// Folder of a run of matrices/ports-law.toml; without one, it is run (17 minutes)
-    #[arg(long, value_name = "RUN")]
-    of: Option<PathBuf>,
-    /// Folder in which the run's own folder is made
-    #[arg(long, value_name = "DIR", default_value = "results")]
-    out: PathBuf,
-}
-
 /// Runs the matrix, or reads a run of it, and compares.
-pub fn prove(args: &Args) -> anyhow::Result<Vec<Statement>> {
-    let run = match &args.of {
-        Some(folder) => runs::read(folder)?,
-        None => runs::run("matrices/ports-law.toml".as_ref(), &args.out, &[])?,
-    };
+pub fn prove(source: &Source) -> anyhow::Result<Vec<Statement>> {
+    let run = source.get("matrices/ports-law.toml")?;
     statements(&run)
 }
 

@@ -15,6 +15,27 @@ pub struct Finished {
     pub trials: Vec<Trial>,
 }
 
+/// Where the run of a proof's matrix comes from.
+#[derive(clap::Args, Debug)]
+pub struct Source {
+    /// Folder of a run of the proof's matrix; without one, it is run
+    #[arg(long, value_name = "RUN")]
+    of: Option<PathBuf>,
+    /// Folder in which the run's own folder is made
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    out: PathBuf,
+}
+
+impl Source {
+    /// Reads the run that was named, or runs the matrix.
+    pub fn get(&self, matrix: &str) -> anyhow::Result<Finished> {
+        match &self.of {
+            Some(folder) => read(folder),
+            None => run(matrix.as_ref(), &self.out, &[]),
+        }
+    }
+}
+
 /// Where the programs are: beside this one, or where `YIELDPOINT_PROGRAMS` says.
 pub fn program() -> anyhow::Result<PathBuf> {
     let folder = match std::env::var_os("YIELDPOINT_PROGRAMS") {

@@ -338,6 +338,13 @@ mod tests {
             .collect()
     }
 
+    /// Where cycles begin.
+    fn starts(course: &Course) -> Vec<u64> {
+        let begins = |p: &&Phase| matches!(p.name, BURST | RECOVERY);
+        let phases = course.phases.iter().filter(begins);
+        phases.map(|p| p.start_ms).collect()
+    }
+
     #[test]
     fn the_cycle_of_the_ports_has_four_phases() {
         let seen = slots(&[
@@ -391,12 +398,7 @@ mod tests {
             (6.0, 0, 5_000.0),
         ]);
         let got = course(&seen, Ports::Burned);
-        let starts: Vec<_> = names(&got)
-            .into_iter()
-            .filter(|(name, ..)| matches!(*name, BURST | RECOVERY))
-            .map(|(_, start, _)| start)
-            .collect();
-        assert_eq!(starts, [0, 60_000, 121_500], "{:?}", names(&got));
+        assert_eq!(starts(&got), [0, 60_000, 121_500], "{:?}", names(&got));
         assert_eq!(got.cycles, 2);
         // 2,000 and 2,000 connections, over 121.5 s.
         let sustained = got.sustained_per_s.unwrap();
@@ -422,12 +424,7 @@ mod tests {
             (4.0, 0, 1_000.0),
         ]);
         let got = course(&seen, Ports::Burned);
-        let starts: Vec<_> = names(&got)
-            .into_iter()
-            .filter(|(name, ..)| matches!(*name, BURST | RECOVERY))
-            .map(|(_, start, _)| start)
-            .collect();
-        assert_eq!(starts, [0, 61_400, 122_800], "{:?}", names(&got));
+        assert_eq!(starts(&got), [0, 61_400, 122_800], "{:?}", names(&got));
         assert_eq!(got.cycles, 2);
     }
 
