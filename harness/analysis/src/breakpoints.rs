@@ -27,7 +27,7 @@ pub(crate) struct Breakpoint {
     /// indices into the cells of the grid: the last level before it, the first after it
     pub cells: (usize, usize),
     pub kind: &'static str,
-    /// throughput above ÷ below, paired by round; 0 where nothing is left
+    /// throughput above ÷ below, paired by round; of the means where a trial has none, 0 where nothing is left
     pub ratio: f64,
     /// 95 % interval, from eight rounds on
     pub interval: Option<(f64, f64)>,
@@ -148,14 +148,20 @@ fn breakpoint(
     pairs: &[(f64, f64)],
 ) -> Option<Breakpoint> {
     let ratio = paired_ratio(pairs);
-    let nothing_left = !pairs.is_empty() && pairs.iter().all(|(_, above)| *above == 0.0);
     Some(Breakpoint {
         axis,
         cells,
         kind,
-        ratio: ratio.map(|r| r.mean).or(nothing_left.then_some(0.0))?,
+        ratio: ratio.map(|r| r.mean).or_else(|| of_means(pairs))?,
         interval: ratio.and_then(|r| r.interval),
     })
+}
+
+/// Beyond a cliff some trials have a few good requests and others none. A ratio to none has no logarithm; that of
+/// the means still says how much is left.
+fn of_means(pairs: &[(f64, f64)]) -> Option<f64> {
+    let (below, above) = pairs.iter().fold((0.0, 0.0), |s, p| (s.0 + p.0, s.1 + p.1));
+    (below > 0.0).then_some(above / below)
 }
 
 /// Throughput of each round that counts and may be compared.
@@ -291,13 +297,27 @@ mod tests {
         let values: Vec<f64> = rates.iter().map(|r| *r as f64).collect();
         // A fifth of 40 levels in 5 rounds.
         let search = Search::new(&values, 40);
-        for (cliff, want) in [
-            (4_100, vec![(KNEE, "1900", "2000")]),
-            (3_000, vec![(KNEE, "1900", "2000"), (CLIFF, "2900", "3000")]),
+        let both = || vec![(KNEE, "1900", "2000"), (CLIFF, "2900", "3000")];
+        let quarter = |good: i64, _: usize| good / 4;
+        // One trial leaves a single good request, the next none.
+        let hardly_any = |_: i64, trial: usize| i64::from(trial.is_multiple_of(2));
+        for (cliff, left, want) in [
+            (
+                4_100,
+                &quarter as &dyn Fn(i64, usize) -> i64,
+                vec![(KNEE, "1900", "2000")],
+            ),
+            (3_000, &quarter, both()),
+            (3_000, &hardly_any, both()),
         ] {
             let (mut measured, mut trials) = (vec![], vec![]);
             while let Some(level) = search.next(&measured) {
-                let good = rates[level].min(2_020) / if rates[level] < cliff { 1 } else { 4 };
+                let good = rates[level].min(2_020);
+                let good = if rates[level] < cliff {
+                    good
+                } else {
+                    left(good, trials.len())
+                };
                 let round = u32::try_from(trials.len() + 1).unwrap();
                 let trial = synthetic::trial("reference", round);
                 let trial = synthetic::at(trial, "rate", axis[level].clone());
@@ -312,6 +332,32 @@ mod tests {
                 .collect();
             assert_eq!(rows(&table), want);
         }
+    }
+
+    #[test]
+    fn beyond_a_cliff_some_rounds_may_have_nothing_at_all() {
+        let values = [Value::Int(1), Value::Int(2)];
+        let manifest = synthetic::manifest(&[("threads", &values)]);
+        let trial = |threads: i64, round: u32, good: u64| {
+            let t = synthetic::trial("ureq", round);
+            let t = synthetic::at(t, "threads", Value::Int(threads));
+            synthetic::good(t, good)
+        };
+        let trials = [
+            trial(1, 1, 100),
+            trial(2, 1, 0),
+            trial(1, 2, 100),
+            trial(2, 2, 8),
+        ];
+        let table = tables(&manifest, &trials).unwrap().breakpoints;
+        assert_eq!(
+            rows(&table),
+            [(CLIFF.to_owned(), "1".to_owned(), "2".to_owned())]
+        );
+        // 4 of 100 on average; with a round of nothing there is no interval.
+        let number = |name: &str| table.column(name).unwrap().f64().unwrap().get(0);
+        assert_eq!(number("ratio"), Some(0.04));
+        assert_eq!(number("ratio_low"), None);
     }
 
     #[test]

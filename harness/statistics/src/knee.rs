@@ -28,20 +28,20 @@ pub enum Step {
 }
 
 /// Classifies a step from its rounds: `(below, above)` throughput each, at the axis values `from` < `to`.
-/// `None` without a ratio. A fall must show in every round: an interval of few rounds could hide one
-/// round in which nothing happened.
+/// `None` where no round has throughput on both sides, and it does not fall either. A fall must show in every
+/// round: an interval of few rounds could hide one round in which nothing happened.
 pub fn step(from: f64, to: f64, rounds: &[(f64, f64)]) -> Option<Step> {
-    // What a round lost entirely has no logarithm, and is a fall for certain.
-    let lost = |(below, above): &(f64, f64)| *below > 0.0 && *above == 0.0;
-    if !rounds.is_empty() && rounds.iter().all(lost) {
+    // A round without throughput on either side says nothing of the step between them. What a round lost
+    // entirely has no logarithm, and is a fall for certain.
+    let mut told = rounds.iter().filter(|(a, b)| *a > 0.0 || *b > 0.0);
+    let fell = |(below, above): &(f64, f64)| *above <= (1.0 - FALL) * below;
+    if told.clone().next().is_some() && told.all(fell) {
         return Some(Step::Falls);
     }
     let logs = log_ratios(rounds)?;
     let proportional = if from > 0.0 { (to / from).ln() } else { 0.0 };
     let mean = logs.iter().sum::<f64>() / logs.len() as f64;
-    Some(if logs.iter().all(|l| *l <= (1.0 - FALL).ln()) {
-        Step::Falls
-    } else if proportional > 0.0 && mean >= RISE * proportional {
+    Some(if proportional > 0.0 && mean >= RISE * proportional {
         Step::Rises
     } else {
         Step::Flat
@@ -191,7 +191,11 @@ mod tests {
             (1.0, 2.0, &[(10.0, 8.0), (10.0, 8.9)], Some(Falls)),
             (1.0, 2.0, &[(10.0, 5.0), (10.0, 9.5)], Some(Flat)), // one round hardly fell
             (1.0, 2.0, &[(10.0, 0.0), (9.0, 0.0)], Some(Falls)), // nothing is left
+            (1.0, 2.0, &[(10.0, 0.0), (9.0, 2.0)], Some(Falls)), // nothing, or little
+            (1.0, 2.0, &[(10.0, 2.0), (0.0, 0.0)], Some(Falls)), // one round says nothing
             (1.0, 2.0, &[(10.0, 0.0), (9.0, 9.0)], None),        // nothing is left in one: no ratio
+            (1.0, 2.0, &[(10.0, 2.0), (0.0, 5.0)], None),        // the rounds contradict each other
+            (1.0, 2.0, &[(0.0, 0.0)], None),                     // nothing on either side
             (0.0, 2.0, &[(10.0, 20.0)], Some(Flat)),             // nothing is in proportion to 0
             (1.0, 2.0, &[], None),
         ] {

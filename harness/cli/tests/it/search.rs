@@ -28,18 +28,19 @@ fn breakpoints(run: &std::path::Path) -> Vec<(String, String, String)> {
         .collect()
 }
 
-/// No request of 45 ms or more can be answered within 42 ms: that is where throughput falls to nothing. Below,
-/// an open loop is served at its rate whatever the delay, since 20 users of 40 ms could do five times as much.
+/// No request of 180 ms or more can be answered within 170 ms: that is where throughput falls to nothing. Below,
+/// an open loop is served at its rate whatever the delay: 40 users of 160 ms could do 250/s. The warm-up is longer
+/// than any answer takes, so as many end in the window as begin.
 #[test]
 fn a_cliff_is_found_where_responses_begin_to_take_longer_than_the_timeout() {
     let scratch = Scratch::new();
-    let delays: Vec<String> = (1..=20).map(|i| format!("\"{}ms\"", 5 * i)).collect();
+    let delays: Vec<String> = (1..=20).map(|i| format!("\"{}ms\"", 20 * i)).collect();
     let matrix = scratch.matrix(
         "cliff",
         &format!(
             "[run]\nfind = \"breakpoint\"\nrounds = 3\nceilings = false\n\
-             [knobs]\nclient = \"reference\"\nusers_per_thread = 20\nrate = 100\n\
-             duration = \"500ms\"\nwarmup = \"100ms\"\nrequest_timeout = \"42ms\"\n\
+             [knobs]\nclient = \"reference\"\nusers_per_thread = 40\nrate = 100\n\
+             duration = \"800ms\"\nwarmup = \"400ms\"\nrequest_timeout = \"170ms\"\n\
              target.delay = [{}]",
             delays.join(", ")
         ),
@@ -51,7 +52,7 @@ fn a_cliff_is_found_where_responses_begin_to_take_longer_than_the_timeout() {
     // A fifth of 20 values in 3 rounds; ends and middle first; each in a round of its own.
     assert_eq!(asked.len(), 12, "{asked:?}");
     let ms = |n: f64| n * 1e6;
-    assert_eq!(asked[..3], [ms(5.0), ms(100.0), ms(50.0)], "{asked:?}");
+    assert_eq!(asked[..3], [ms(20.0), ms(400.0), ms(200.0)], "{asked:?}");
     let cells = trials.iter().filter(|t| t.role == Role::Cell);
     let rounds: Vec<u32> = cells.map(|t| t.round).collect();
     assert_eq!(rounds, (1..=12).collect::<Vec<_>>());
@@ -62,8 +63,8 @@ fn a_cliff_is_found_where_responses_begin_to_take_longer_than_the_timeout() {
     let cliff = found.iter().find(|(kind, _, _)| kind == "cliff");
     let (_, _, above) = cliff.expect("nothing is left beyond the timeout");
     let above: f64 = above.trim_end_matches("ms").parse().unwrap();
-    // A machine that is busy with something else may be some milliseconds late: never early.
-    assert!((30.0..=45.0).contains(&above), "{found:?}");
+    // A machine that is busy with something else may be some tens of milliseconds late: never early.
+    assert!((100.0..=180.0).contains(&above), "{found:?}");
 }
 
 #[test]
