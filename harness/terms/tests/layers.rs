@@ -76,15 +76,20 @@ fn list(v: &Value) -> &Vec<Value> {
     v.as_array().expect("cargo metadata gives a list here")
 }
 
+/// The platform that this machine builds for: "host: x86_64-unknown-linux-gnu" in rustc's own words.
+fn platform() -> String {
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let out = Command::new(rustc).arg("-vV").output().expect("rustc runs");
+    let words = String::from_utf8_lossy(&out.stdout);
+    let host = words.lines().find_map(|l| l.strip_prefix("host: "));
+    host.expect("rustc -vV names its host").to_owned()
+}
+
 fn graph() -> Graph {
     let out = Command::new(env!("CARGO"))
-        .args([
-            "metadata",
-            "--format-version=1",
-            "--locked",
-            "--offline",
-            "--manifest-path",
-        ])
+        // Of this platform alone: what only others need was never downloaded, and need not be.
+        .args(["metadata", "--format-version=1", "--locked"])
+        .args(["--filter-platform", &platform(), "--manifest-path"])
         .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.toml"))
         .output()
         .expect("cargo runs");
