@@ -28,17 +28,18 @@ pub enum Step {
 }
 
 /// Classifies a step from its rounds: `(below, above)` throughput each, at the axis values `from` < `to`.
-/// `None` where no round has throughput on both sides, and it does not fall either. A fall must show in every
-/// round: an interval of few rounds could hide one round in which nothing happened.
+/// `None` without a ratio: where a round has throughput on one side only, and not every round fell. A fall must
+/// show in every round: an interval of few rounds could hide one round in which nothing happened.
 pub fn step(from: f64, to: f64, rounds: &[(f64, f64)]) -> Option<Step> {
     // A round without throughput on either side says nothing of the step between them. What a round lost
     // entirely has no logarithm, and is a fall for certain.
-    let mut told = rounds.iter().filter(|(a, b)| *a > 0.0 || *b > 0.0);
+    let told = rounds.iter().filter(|(a, b)| *a > 0.0 || *b > 0.0);
+    let told: Vec<(f64, f64)> = told.copied().collect();
     let fell = |(below, above): &(f64, f64)| *above <= (1.0 - FALL) * below;
-    if told.clone().next().is_some() && told.all(fell) {
+    if !told.is_empty() && told.iter().all(fell) {
         return Some(Step::Falls);
     }
-    let logs = log_ratios(rounds)?;
+    let logs = log_ratios(&told)?;
     let proportional = if from > 0.0 { (to / from).ln() } else { 0.0 };
     let mean = logs.iter().sum::<f64>() / logs.len() as f64;
     Some(if proportional > 0.0 && mean >= RISE * proportional {
@@ -193,6 +194,7 @@ mod tests {
             (1.0, 2.0, &[(10.0, 0.0), (9.0, 0.0)], Some(Falls)), // nothing is left
             (1.0, 2.0, &[(10.0, 0.0), (9.0, 2.0)], Some(Falls)), // nothing, or little
             (1.0, 2.0, &[(10.0, 2.0), (0.0, 0.0)], Some(Falls)), // one round says nothing
+            (1.0, 2.0, &[(10.0, 20.0), (0.0, 0.0)], Some(Rises)), // nor of a rise
             (1.0, 2.0, &[(10.0, 0.0), (9.0, 9.0)], None),        // nothing is left in one: no ratio
             (1.0, 2.0, &[(10.0, 2.0), (0.0, 5.0)], None),        // the rounds contradict each other
             (1.0, 2.0, &[(0.0, 0.0)], None),                     // nothing on either side
